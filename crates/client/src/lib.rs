@@ -1,0 +1,1 @@
+//! Placeholder for the map of this crate.

@@ -1,0 +1,389 @@
+//! The log: a task is an append-only list of events numbered 1, 2, 3, …
+//!
+//! ```text
+//!   task T   ┌───┬───┬───┬───┬───┬───┐
+//!            │ 1 │ 2 │ 3 │ 4 │ 5 │ 6 │ ◀── append (epoch 2)
+//!            └───┴───┴───┴───┴───┴───┘
+//!              ▲       ▲           ▲
+//!              │       │           └── seq: the last durable number
+//!              │       └── snapshot_seq: the task as it was here is stored in one piece
+//!              └── always the submitted task itself
+//! ```
+//!
+//! Four promises, kept by every implementation and checked by [`suite`]:
+//!
+//! 1. When an append is acknowledged, that event and every earlier one are durable.
+//! 2. The numbers of a task are 1, 2, 3, … without gaps.
+//! 3. One writer per task: an append under an old lease epoch changes nothing and says so.
+//! 4. The cost of an event does not grow with the task, its artifacts or its readers.
+//!
+//! A store knows nothing of A2A beyond the numbers of task states; bodies are opaque bytes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use nuncio_protocol::{ContextId, PushId, TaskId};
+
+pub mod memory;
+pub mod sqlite;
+#[cfg(any(test, feature = "test-util"))]
+pub mod suite;
+
+pub use memory::MemoryStore;
+pub use sqlite::SqliteStore;
+
+/// The number of an event inside its task, from 1. Zero means "before the first".
+pub type Seq = u64;
+
+/// Microseconds since 1970.
+pub type Micros = i64;
+
+/// The store's own number for a task, handed out when the task is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskKey(pub i64);
+
+/// Whose tasks: part of every lookup, so that a foreign task and a missing one are the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Scope {
+    /// The tenant, empty for the default one.
+    pub tenant: Arc<str>,
+    /// The authenticated caller, empty when nothing is protected.
+    pub owner: Arc<str>,
+}
+
+/// One state of a task, by its number in the protocol, and the groups that the store must tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct State(pub u8);
+
+impl State {
+    /// Submitted or working: somebody must be writing, and a lease says who.
+    pub fn is_active(self) -> bool {
+        matches!(self.0, 1 | 2)
+    }
+
+    /// Completed, failed, canceled or rejected: no event follows.
+    pub fn is_final(self) -> bool {
+        matches!(self.0, 3 | 4 | 5 | 7)
+    }
+}
+
+/// An event as it was stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEvent {
+    /// Its number.
+    pub seq: Seq,
+    /// The encoded event.
+    pub body: Bytes,
+}
+
+/// What is known of a task without reading its events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskRow {
+    /// The store's number for it.
+    pub key: TaskKey,
+    /// Tenant and caller it belongs to.
+    pub scope: Scope,
+    /// Its id on the wire.
+    pub id: TaskId,
+    /// The conversation it belongs to.
+    pub context_id: ContextId,
+    /// Which of the served agents works on it.
+    pub agent: Arc<str>,
+    /// Its present state.
+    pub state: State,
+    /// The number of its last event.
+    pub seq: Seq,
+    /// Raised by every claim; only appends that carry it count.
+    pub epoch: i64,
+    /// How often its present turn was started again after a crash.
+    pub attempts: u32,
+    /// The whole task as it was at [`TaskRow::snapshot_seq`], if it was stored.
+    pub snapshot: Option<Bytes>,
+    /// The event that the snapshot includes last; zero without one.
+    pub snapshot_seq: Seq,
+    /// When it was created.
+    pub created: Micros,
+    /// When its state last changed.
+    pub updated: Micros,
+}
+
+/// Who may write to a task, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The process that writes.
+    pub node: Arc<str>,
+    /// When others may take over, unless renewed.
+    pub until: Micros,
+}
+
+/// What makes a repeated request recognisable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// The caller's key; unique per tenant and caller.
+    pub key: Arc<str>,
+    /// Keys used before this moment are forgotten.
+    pub since: Micros,
+}
+
+/// A task to create, with its first event, in one transaction.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// Tenant and caller.
+    pub scope: Scope,
+    /// Its id; fresh.
+    pub id: TaskId,
+    /// Its conversation.
+    pub context_id: ContextId,
+    /// Which agent is to work on it.
+    pub agent: Arc<str>,
+    /// The state that the first event says.
+    pub state: State,
+    /// Event 1.
+    pub body: Bytes,
+    /// When.
+    pub at: Micros,
+    /// Who will write; the epoch of a new task is 1.
+    pub lease: Lease,
+    /// Makes a retry return the first task.
+    pub key: Option<IdempotencyKey>,
+    /// A webhook to register in the same transaction, so that it misses nothing.
+    pub push: Option<PushConfig>,
+}
+
+/// What became of a [`NewTask`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Created {
+    /// The task exists now and its first event is durable.
+    New(TaskKey),
+    /// The same caller used the same key before: this task, and the event that its message brought.
+    Known(TaskKey, Seq),
+}
+
+/// One event to append.
+///
+/// Appends of one task are made in the order of their numbers; stores may write many at once.
+pub struct Append {
+    /// The task.
+    pub task: TaskKey,
+    /// The epoch under which the writer holds the lease.
+    pub epoch: i64,
+    /// The event's number: one above the last.
+    pub seq: Seq,
+    /// The encoded event.
+    pub body: Bytes,
+    /// When it happened.
+    pub at: Micros,
+    /// The state that the task is in from here on, if this event says so.
+    pub state: Option<State>,
+    /// The whole task including this event, where a turn ends or rests.
+    pub snapshot: Option<Bytes>,
+    /// The caller's message that arrived with this event.
+    pub message: Option<Bytes>,
+    /// The key under which that message came, and whose it is.
+    pub key: Option<IdempotencyKey>,
+    /// Told when the event is durable or refused.
+    pub ack: Arc<dyn Acknowledge>,
+}
+
+/// Hears what became of appends. Called from the store's own thread: it must be quick and must not block.
+pub trait Acknowledge: Send + Sync {
+    /// Every event of the task up to `seq` is durable.
+    fn committed(&self, seq: Seq);
+    /// The event `seq` and all later ones that were handed over changed nothing.
+    fn refused(&self, seq: Seq, why: AppendError);
+}
+
+/// Why an append changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AppendError {
+    /// Another writer holds a newer lease, or the number is not the next one.
+    #[error("another writer has taken over this task")]
+    Fenced,
+    /// The same key was used before by this caller.
+    #[error("the idempotency key was used before")]
+    KeyUsed,
+    /// The store could not write.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Which tasks to list; all conditions must hold.
+#[derive(Clone, Debug)]
+pub struct ListQuery {
+    /// Whose tasks.
+    pub scope: Scope,
+    /// Only of this conversation.
+    pub context_id: Option<ContextId>,
+    /// Only in this state.
+    pub state: Option<State>,
+    /// Only tasks whose state changed at this moment or later.
+    pub since: Option<Micros>,
+    /// Continue below this task (exclusive).
+    pub after: Option<ListCursor>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A place in the listing order: newest state change first, then the larger id.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListCursor {
+    /// [`TaskRow::updated`] of the last task seen.
+    pub updated: Micros,
+    /// Its id.
+    pub id: TaskId,
+}
+
+/// A page of tasks.
+#[derive(Clone, Debug, Default)]
+pub struct ListPage {
+    /// The tasks, with their snapshots.
+    pub tasks: Vec<TaskRow>,
+    /// How many match on all pages together.
+    pub total: u64,
+    /// Whether more follow.
+    pub more: bool,
+}
+
+/// A webhook of a task and how far it has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushConfig {
+    /// Its id inside the task.
+    pub id: PushId,
+    /// The configuration as the caller gave it, secrets sealed by the layer above.
+    pub body: Bytes,
+    /// The protocol version it was registered in, and thus the one it is delivered in.
+    pub version: Arc<str>,
+    /// The last event that the receiver has taken.
+    pub acked: Seq,
+    /// Failed attempts since then.
+    pub attempts: u32,
+    /// When to try next; `None` when there is nothing more to do.
+    pub due: Option<Micros>,
+    /// Why the last attempt failed.
+    pub last_error: Option<String>,
+}
+
+/// The numbered log of every task. See the module for the four promises.
+///
+/// Implementations are shared by all bindings and must be cheap to call from many tasks at once.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Creates a task with its first event, or finds the one that the same key created.
+    /// When this returns, the first event is durable.
+    async fn create(&self, task: NewTask) -> Result<Created, StoreError>;
+
+    /// Hands over one event. Returns at once; [`Append::ack`] hears the outcome.
+    fn append(&self, append: Append);
+
+    /// Makes `lease.node` the only writer: raises the epoch, if it is still `epoch`.
+    /// Returns the task as it is now, or `None` when somebody else was first.
+    /// `retry` counts the claim as one more attempt at the same turn; otherwise attempts start at zero.
+    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Option<TaskRow>, StoreError>;
+
+    /// Extends every lease that `lease.node` holds on active tasks.
+    async fn renew(&self, lease: Lease) -> Result<(), StoreError>;
+
+    /// Active tasks whose writer is gone. For an embedded store that is every writer but `node`;
+    /// for a shared one, those whose lease ran out before `now`. Oldest first, at most `limit`.
+    async fn abandoned(&self, node: &str, now: Micros, limit: usize) -> Result<Vec<TaskRow>, StoreError>;
+
+    /// The task with this id in this scope.
+    async fn task(&self, scope: &Scope, id: &TaskId) -> Result<Option<TaskRow>, StoreError>;
+
+    /// The task with this key.
+    async fn task_by_key(&self, key: TaskKey) -> Result<Option<TaskRow>, StoreError>;
+
+    /// Events after `after`, in order: at most `limit`, and not many more than `bytes` in all, but at
+    /// least one if there is one.
+    async fn events(&self, task: TaskKey, after: Seq, limit: usize, bytes: usize) -> Result<Vec<LogEvent>, StoreError>;
+
+    /// The callers' messages that came after the first, each with the number of the event it came with.
+    async fn messages(&self, task: TaskKey) -> Result<Vec<(Seq, Bytes)>, StoreError>;
+
+    /// The task, and the event of its message, that this caller's key belongs to.
+    async fn find_key(&self, scope: &Scope, key: &IdempotencyKey) -> Result<Option<(TaskKey, Seq)>, StoreError>;
+
+    /// A page of tasks, newest state change first.
+    async fn list(&self, query: ListQuery) -> Result<ListPage, StoreError>;
+
+    /// Stores a webhook, replacing one with the same id.
+    async fn put_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError>;
+
+    /// The webhooks of a task, by id.
+    async fn pushes(&self, task: TaskKey) -> Result<Vec<PushConfig>, StoreError>;
+
+    /// Removes a webhook; says whether it was there.
+    async fn delete_push(&self, task: TaskKey, id: &PushId) -> Result<bool, StoreError>;
+
+    /// Webhooks that are due at `now`, longest waiting first.
+    async fn due_pushes(&self, now: Micros, limit: usize) -> Result<Vec<(TaskKey, PushConfig)>, StoreError>;
+
+    /// Records how far a webhook has come. The cursor never moves back, and a webhook that was
+    /// deleted meanwhile stays deleted.
+    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError>;
+
+    /// Removes finished tasks whose state last changed before `before`, with all that belongs to
+    /// them, and forgets keys older than that. At most `limit` tasks; returns how many.
+    async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError>;
+
+    /// Whether the store can take writes now.
+    async fn check(&self) -> Result<(), StoreError>;
+
+    /// Waits until everything handed over is durable, then stops taking writes.
+    async fn close(&self);
+}
+
+/// What can be wrong with a store. The texts are for the operator; none of them goes over the wire.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The schema is from a later release.
+    #[error("{at} was written by a newer release (schema {found}, this one knows {known}): start that release, or point data-dir to another folder")]
+    Newer {
+        /// Where.
+        at: String,
+        /// The schema version found.
+        found: i64,
+        /// The newest one known.
+        known: i64,
+    },
+    /// Another process has it open.
+    #[error("{at} is in use by another process: stop that one, or point data-dir to another folder")]
+    Locked {
+        /// Where.
+        at: String,
+    },
+    /// No room left.
+    #[error("no space left for {at}: free some space; nothing that was confirmed is lost, and writing goes on by itself")]
+    Full {
+        /// Where.
+        at: String,
+    },
+    /// The file is not a database or is damaged.
+    #[error("{at} is damaged or not a database ({what}): restore a backup, or move the file away to start anew")]
+    Corrupt {
+        /// Where.
+        at: String,
+        /// What the database said.
+        what: String,
+    },
+    /// Anything else.
+    #[error("{at}: {what}")]
+    Failed {
+        /// Where.
+        at: String,
+        /// What happened.
+        what: String,
+    },
+    /// The store was closed.
+    #[error("the store is closed: the server is shutting down")]
+    Closed,
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.tenant, self.owner)
+    }
+}
