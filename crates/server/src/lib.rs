@@ -1,1 +1,2 @@
 //! Placeholder for the map of this crate.
+pub mod store;
