@@ -207,6 +207,10 @@ impl Error {
         RestError(self)
     }
 
+    pub(crate) fn status(&self) -> Status<'_> {
+        Status(self)
+    }
+
     fn details(&self) -> Details<'_> {
         Details(self)
     }
@@ -242,19 +246,22 @@ pub struct RestError<'a>(&'a Error);
 
 impl Serialize for RestError<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        struct Inner<'a>(&'a Error);
-        impl Serialize for Inner<'_> {
-            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                let mut map = to.serialize_map(Some(4))?;
-                map.serialize_entry("code", &self.0.kind.http_status())?;
-                map.serialize_entry("status", self.0.kind.grpc_status())?;
-                map.serialize_entry("message", &self.0.message)?;
-                map.serialize_entry("details", &self.0.details())?;
-                map.end()
-            }
-        }
         let mut map = to.serialize_map(Some(1))?;
-        map.serialize_entry("error", &Inner(self.0))?;
+        map.serialize_entry("error", &self.0.status())?;
+        map.end()
+    }
+}
+
+/// The inner object of a REST body.
+pub(crate) struct Status<'a>(&'a Error);
+
+impl Serialize for Status<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(4))?;
+        map.serialize_entry("code", &self.0.kind.http_status())?;
+        map.serialize_entry("status", self.0.kind.grpc_status())?;
+        map.serialize_entry("message", &self.0.message)?;
+        map.serialize_entry("details", &self.0.details())?;
         map.end()
     }
 }

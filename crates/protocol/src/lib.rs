@@ -6,7 +6,7 @@
 //!   stream, the [`AgentCard`], the requests of every operation;
 //! * [`codec`]: how the model is read and written as JSON;
 //! * [`Error`]: the one table of errors and their codes in every binding;
-//! * [`jsonrpc`]: envelopes;
+//! * [`jsonrpc`]: the envelopes of one binding;
 //! * [`v03`]: A2A 0.3, converted to and from the model.
 
 pub mod codec;
