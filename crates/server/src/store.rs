@@ -97,6 +97,8 @@ pub struct TaskRow {
     pub seq: Seq,
     /// Raised by every claim; only appends that carry it count.
     pub epoch: i64,
+    /// Whether a node holds its lease; a task that found no room waits without one.
+    pub leased: bool,
     /// How often its present turn was started again after a crash.
     pub attempts: u32,
     /// The whole task as it was at [`TaskRow::snapshot_seq`], if it was stored.

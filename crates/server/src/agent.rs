@@ -1,0 +1,95 @@
+//! What a served agent is.
+
+use async_trait::async_trait;
+use nuncio_protocol::{AgentCard, Message, Part};
+
+pub use crate::engine::turn::{Answer, Decision, Pending, ToolCall, Turn, Usage};
+
+pub mod demo;
+
+/// An agent: called once per turn; returning ends the turn.
+///
+/// `Ok` without a final state means completed; `Err` or a panic means failed. Whether the client is
+/// still connected makes no difference to a turn.
+///
+/// ```
+/// use nuncio_server::{Agent, AgentError, Turn};
+///
+/// struct Shout;
+///
+/// #[async_trait::async_trait]
+/// impl Agent for Shout {
+///     async fn run(&self, turn: &mut Turn) -> Result<(), AgentError> {
+///         let text = turn.text_in().to_uppercase();
+///         turn.text(text).await
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait Agent: Send + Sync + 'static {
+    /// Works on one message.
+    async fn run(&self, turn: &mut Turn) -> Result<(), AgentError>;
+
+    /// Answers a first message directly, without a task. `None`, the default, makes a task of it.
+    /// It is asked before anything is stored, so it should be quick.
+    async fn answer(&self, message: &Message) -> Option<Vec<Part>> {
+        let _ = message;
+        None
+    }
+
+    /// What a crash in the middle of a turn means for this agent.
+    fn on_crash(&self) -> OnCrash {
+        OnCrash::Fail
+    }
+
+    /// What the card says of it: name, description, version, skills, modes, extensions. Addresses,
+    /// security and capabilities are the server's to fill in.
+    fn card(&self) -> AgentCard {
+        AgentCard {
+            name: "agent".into(),
+            description: "An A2A agent".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            default_input_modes: vec!["text/plain".into()],
+            default_output_modes: vec!["text/plain".into()],
+            ..AgentCard::default()
+        }
+    }
+}
+
+/// What becomes of a turn that a crash interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnCrash {
+    /// The task fails: running the turn again could do something twice.
+    Fail,
+    /// The turn runs again from its start, at most so many times.
+    Retry {
+        /// How often.
+        max: u32,
+    },
+    /// The agent goes on with its own session: [`Turn::resumed`] says so.
+    Resume,
+}
+
+/// Why a turn failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The agent says so, in words that the caller may read.
+    #[error("{0}")]
+    Failed(String),
+    /// Something inside broke; the caller reads only that it did.
+    #[error("internal: {0}")]
+    Internal(String),
+    /// The turn was stopped from outside, or is over. Pass it on.
+    #[error("the turn was stopped")]
+    Stopped,
+    /// Nobody answered. The task keeps waiting, and an answer begins a new turn. Pass it on.
+    #[error("no answer yet")]
+    Unanswered,
+}
+
+impl From<std::io::Error> for AgentError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Internal(error.to_string())
+    }
+}

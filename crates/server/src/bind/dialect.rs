@@ -1,0 +1,162 @@
+//! The four JSON dialects of the HTTP bindings: two versions, each over JSON-RPC and REST.
+
+use bytes::Bytes;
+use nuncio_protocol::{Error, ListTasksResponse, Message, SendMessageResponse, StreamResponse, Task, codec, v03};
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+
+use super::dispatch::Answer;
+use crate::call::Version;
+use crate::engine::Event;
+use crate::metrics::Binding;
+
+/// Who is spoken to, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dialect {
+    pub(crate) binding: Binding,
+    pub(crate) version: Version,
+}
+
+impl Dialect {
+    pub(crate) fn rpc(version: Version) -> Self {
+        Self { binding: Binding::JsonRpc, version }
+    }
+
+    pub(crate) fn rest(version: Version) -> Self {
+        Self { binding: Binding::Rest, version }
+    }
+
+    /// An answer that is not a stream.
+    pub(crate) fn answer(self, answer: Answer) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::with_capacity(512);
+        match (answer, self.version) {
+            (Answer::Task(task), Version::V1) => out.extend_from_slice(&task.0),
+            (Answer::Task(task), Version::V03) => self.write_task(&task.task()?, &mut out),
+            (Answer::Sent(task), Version::V1) => {
+                out.extend_from_slice(b"{\"task\":");
+                out.extend_from_slice(&task.0);
+                out.push(b'}');
+            }
+            (Answer::Sent(task), Version::V03) => {
+                self.write_sent(&SendMessageResponse::Task(task.task()?), &mut out);
+            }
+            (Answer::Message(message), Version::V1) => {
+                codec::encode_into(&StreamResponse::Message(message), &mut out);
+            }
+            (Answer::Message(message), Version::V03) => {
+                self.write_sent(&SendMessageResponse::Message(message), &mut out);
+            }
+            (Answer::List(page, artifacts), Version::V1) => codec::encode_into(&Listed(&page, artifacts), &mut out),
+            (Answer::List(page, _), Version::V03) => self.write_list(&page, &mut out),
+        }
+        Ok(out)
+    }
+
+    /// The form of an event on a stream, made once for all who read it.
+    pub(crate) fn event(self, event: &Event) -> Bytes {
+        match (self.version, self.binding) {
+            (Version::V1, _) => event.body.clone(),
+            (Version::V03, Binding::JsonRpc) => event.v03(v03::json::write_event),
+            (Version::V03, Binding::Rest) => event.v03_rest(v03::rest::write_event),
+        }
+    }
+
+    /// A direct answer as the one event of a stream.
+    pub(crate) fn message_event(self, message: Message) -> Vec<u8> {
+        let event = StreamResponse::Message(message);
+        let mut out = Vec::new();
+        match (self.version, self.binding) {
+            (Version::V1, _) => codec::encode_into(&event, &mut out),
+            (Version::V03, Binding::JsonRpc) => v03::json::write_event(&event, &mut out),
+            (Version::V03, Binding::Rest) => v03::rest::write_event(&event, &mut out),
+        }
+        out
+    }
+
+    fn write_task(self, task: &Task, out: &mut Vec<u8>) {
+        match self.binding {
+            Binding::JsonRpc => v03::json::write_task(task, out),
+            Binding::Rest => v03::rest::write_task(task, out),
+        }
+    }
+
+    fn write_sent(self, sent: &SendMessageResponse, out: &mut Vec<u8>) {
+        match self.binding {
+            Binding::JsonRpc => v03::json::write_send_response(sent, out),
+            Binding::Rest => v03::rest::write_send_response(sent, out),
+        }
+    }
+
+    /// 0.3 names a listing over REST without a shape for it: the page of 1.0 around tasks of 0.3.
+    fn write_list(self, page: &ListTasksResponse, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"tasks\":[");
+        for (i, task) in page.tasks.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            self.write_task(task, out);
+        }
+        out.extend_from_slice(b"],\"nextPageToken\":");
+        codec::encode_into(&page.next_page_token, out);
+        out.extend_from_slice(format!(",\"pageSize\":{},\"totalSize\":{}}}", page.page_size, page.total_size).as_bytes());
+    }
+
+    /// The `error` of a JSON-RPC response, or a REST body.
+    pub(crate) fn error(self, error: &Error) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        match (self.binding, self.version) {
+            (Binding::JsonRpc, Version::V1) => codec::encode_into(&error.jsonrpc(), &mut out),
+            (Binding::JsonRpc, Version::V03) => codec::encode_into(&v03::json_error(error), &mut out),
+            (Binding::Rest, Version::V1) => codec::encode_into(&error.rest(), &mut out),
+            (Binding::Rest, Version::V03) => codec::encode_into(&v03::rest_error(error), &mut out),
+        }
+        out
+    }
+}
+
+/// A page in which artifacts are there when asked for, even if there are none, and absent otherwise.
+struct Listed<'a>(&'a ListTasksResponse, bool);
+
+impl Serialize for Listed<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        struct Tasks<'a>(&'a [Task], bool);
+        impl Serialize for Tasks<'_> {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                let mut all = to.serialize_seq(Some(self.0.len()))?;
+                for task in self.0 {
+                    all.serialize_element(&ListedTask(task, self.1))?;
+                }
+                all.end()
+            }
+        }
+        let mut map = to.serialize_map(Some(4))?;
+        map.serialize_entry("tasks", &Tasks(&self.0.tasks, self.1))?;
+        map.serialize_entry("nextPageToken", &self.0.next_page_token)?;
+        map.serialize_entry("pageSize", &self.0.page_size)?;
+        map.serialize_entry("totalSize", &self.0.total_size)?;
+        map.end()
+    }
+}
+
+struct ListedTask<'a>(&'a Task, bool);
+
+impl Serialize for ListedTask<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(task, artifacts) = self;
+        if !artifacts || !task.artifacts.is_empty() {
+            return task.serialize(to);
+        }
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("id", &task.id)?;
+        map.serialize_entry("contextId", &task.context_id)?;
+        map.serialize_entry("status", &task.status)?;
+        map.serialize_entry("artifacts", &task.artifacts)?;
+        if !task.history.is_empty() {
+            map.serialize_entry("history", &task.history)?;
+        }
+        if !task.metadata.is_empty() {
+            map.serialize_entry("metadata", &task.metadata)?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,159 @@
+//! From a decoded request to an answer, the same for every binding.
+
+use std::sync::Arc;
+
+use nuncio_protocol::{
+    CancelTaskRequest, Error, ErrorKind, GetTaskRequest, ListTasksRequest, ListTasksResponse, Message,
+    SendMessageRequest, SubscribeToTaskRequest,
+};
+
+use super::App;
+use crate::call::{Call, Version};
+use crate::engine::{Close, Over, Sent, Subscription, TaskJson};
+use crate::metrics::Operation;
+
+/// What is asked for.
+pub(crate) enum Request {
+    Send(SendMessageRequest),
+    Stream(SendMessageRequest),
+    Get(GetTaskRequest),
+    List(ListTasksRequest),
+    Cancel(CancelTaskRequest),
+    Subscribe(SubscribeToTaskRequest),
+    /// Any of the four operations on webhooks.
+    Push(Operation),
+    ExtendedCard,
+}
+
+/// What is answered.
+pub(crate) enum Answer {
+    /// A task that was asked for.
+    Task(TaskJson),
+    /// A task that a message started or continued.
+    Sent(TaskJson),
+    /// A direct answer.
+    Message(Message),
+    /// A page of tasks, and whether artifacts were asked for.
+    List(ListTasksResponse, bool),
+}
+
+/// An answer, or a stream of events.
+pub(crate) enum Outcome {
+    Answer(Answer),
+    Stream(Subscription),
+    /// A stream whose only event is a direct answer.
+    StreamOfOne(Message),
+}
+
+impl Request {
+    pub(crate) fn operation(&self) -> Operation {
+        match self {
+            Self::Send(_) => Operation::Send,
+            Self::Stream(_) => Operation::Stream,
+            Self::Get(_) => Operation::Get,
+            Self::List(_) => Operation::List,
+            Self::Cancel(_) => Operation::Cancel,
+            Self::Subscribe(_) => Operation::Subscribe,
+            Self::Push(operation) => *operation,
+            Self::ExtendedCard => Operation::ExtendedCard,
+        }
+    }
+
+    /// The tenant that the request itself names.
+    pub(crate) fn tenant(&self) -> &str {
+        match self {
+            Self::Send(request) | Self::Stream(request) => &request.tenant,
+            Self::Get(request) => &request.tenant,
+            Self::List(request) => &request.tenant,
+            Self::Cancel(request) => &request.tenant,
+            Self::Subscribe(request) => &request.tenant,
+            Self::Push(_) | Self::ExtendedCard => "",
+        }
+    }
+}
+
+/// Carries a request out.
+pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Result<Outcome, Error> {
+    if call.scope.tenant.is_empty() && !request.tenant().is_empty() {
+        call.scope.tenant = Arc::from(request.tenant());
+    }
+    tracing::debug!(operation = ?request.operation(), version = call.version.as_str(), caller = %call.scope, "call");
+    match request {
+        Request::Send(request) => send(app, &call, request).await,
+        Request::Stream(request) => stream(app, &call, request).await,
+        Request::Get(request) => {
+            Error::check(request.violations())?;
+            let task = app.engine.get(&call, &request.id).await?;
+            Ok(Outcome::Answer(Answer::Task(task.with_history(request.history_length)?)))
+        }
+        Request::List(request) => {
+            let page = app.engine.list(&call, &request).await?;
+            Ok(Outcome::Answer(Answer::List(page, request.include_artifacts == Some(true))))
+        }
+        Request::Cancel(request) => {
+            Error::check(request.violations())?;
+            Ok(Outcome::Answer(Answer::Task(app.engine.cancel(&call, &request.id).await?)))
+        }
+        Request::Subscribe(request) => subscribe(app, &call, &request).await,
+        Request::Push(_) => {
+            Err(Error::new(ErrorKind::PushNotificationNotSupported, "This agent does not send push notifications"))
+        }
+        Request::ExtendedCard => {
+            Err(Error::new(ErrorKind::UnsupportedOperation, "This agent has no extended card: its card says all"))
+        }
+    }
+}
+
+async fn send(app: &App, call: &Call, request: SendMessageRequest) -> Result<Outcome, Error> {
+    check_send(app, call, &request)?;
+    let configuration = request.configuration.as_ref();
+    let history = configuration.and_then(|c| c.history_length);
+    let at_once = configuration.is_some_and(|c| c.return_immediately);
+    let handle = match app.engine.send(call, request).await? {
+        Sent::Message(message) => return Ok(Outcome::Answer(Answer::Message(message))),
+        Sent::Task(handle) => handle,
+    };
+    let task = if at_once { handle.now().await? } else { handle.settled().await? };
+    Ok(Outcome::Answer(Answer::Sent(task.with_history(history)?)))
+}
+
+async fn stream(app: &App, call: &Call, request: SendMessageRequest) -> Result<Outcome, Error> {
+    check_streaming(app)?;
+    check_send(app, call, &request)?;
+    match app.engine.send(call, request).await? {
+        Sent::Message(message) => Ok(Outcome::StreamOfOne(message)),
+        Sent::Task(handle) => Ok(Outcome::Stream(handle.stream().await?)),
+    }
+}
+
+async fn subscribe(app: &App, call: &Call, request: &SubscribeToTaskRequest) -> Result<Outcome, Error> {
+    check_streaming(app)?;
+    Error::check(request.violations())?;
+    // 0.3 clients end their stream at a `final` status, which input-required is, and expect the task
+    // of a finished one instead of an error.
+    let (close, over) = match call.version {
+        Version::V1 => (Close::WhenOver, Over::Refuse),
+        Version::V03 => (Close::WhenInputRequired, Over::Show),
+    };
+    Ok(Outcome::Stream(app.engine.subscribe(call, &request.id, close, over).await?))
+}
+
+fn check_streaming(app: &App) -> Result<(), Error> {
+    if app.card.streaming() {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::UnsupportedOperation, "This agent does not stream: send without streaming, and poll the task"))
+}
+
+fn check_send(app: &App, call: &Call, request: &SendMessageRequest) -> Result<(), Error> {
+    if let Some(uri) = app.card.missing_extension(&call.extensions) {
+        let text = format!("This agent needs clients that support {uri}: name it in the A2A-Extensions header");
+        return Err(Error::new(ErrorKind::ExtensionSupportRequired, text).fact("uri", uri));
+    }
+    let push = request.configuration.as_ref().and_then(|c| c.task_push_notification_config.as_ref());
+    if push.is_some() {
+        let text = "This agent does not send push notifications: leave taskPushNotificationConfig out";
+        return Err(Error::new(ErrorKind::PushNotificationNotSupported, text));
+    }
+    Ok(())
+}

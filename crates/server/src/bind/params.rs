@@ -1,0 +1,99 @@
+//! What a request says beside its body: version, extensions, keys, query parameters.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::request::Parts;
+use nuncio_protocol::{Error, ErrorKind};
+use percent_encoding::percent_decode_str;
+
+use super::App;
+use super::http::Peer;
+use crate::call::{Call, Version};
+use crate::store::Scope;
+
+/// The version that a caller asks for, if it says so.
+pub(crate) fn version(parts: &Parts) -> Result<Option<Version>, Error> {
+    let header = parts.headers.get("a2a-version").map(|value| value.to_str().unwrap_or("?"));
+    let text = match header.map(str::trim).filter(|text| !text.is_empty()) {
+        Some(text) => Cow::Borrowed(text),
+        None => match query(parts, "A2A-Version").filter(|text| !text.trim().is_empty()) {
+            Some(text) => text,
+            None => return Ok(None),
+        },
+    };
+    Version::parse(&text).map(Some).ok_or_else(|| {
+        let text = "This version of A2A is not spoken here: use 1.0 or 0.3";
+        Error::new(ErrorKind::VersionNotSupported, text).fact("supportedVersions", "1.0, 0.3")
+    })
+}
+
+/// A 1.0 request that does not say so counts as 0.3 by the protocol, which has no such request.
+pub(crate) fn must_be_v1(app: &App, version: Option<Version>) -> Result<(), Error> {
+    match version {
+        Some(Version::V1) => Ok(()),
+        None if app.http.lenient_version => Ok(()),
+        _ => {
+            let text = "This is a request of A2A 1.0: send the header `A2A-Version: 1.0` with it";
+            Err(Error::new(ErrorKind::VersionNotSupported, text).fact("supportedVersions", "1.0, 0.3"))
+        }
+    }
+}
+
+/// The call that a request makes.
+pub(crate) fn call(app: &App, parts: &Parts, peer: &Peer, version: Version, tenant: &str) -> Call {
+    Call {
+        scope: Scope { tenant: tenant.into(), owner: peer.caller.clone() },
+        version,
+        extensions: app.card.activated(&extensions(&parts.headers)),
+        idempotency_key: header(&parts.headers, "idempotency-key").map(Arc::from),
+        after: header(&parts.headers, "last-event-id").and_then(|id| id.trim().parse().ok()),
+    }
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The extensions that a caller names, in both spellings of the header, each once.
+fn extensions(headers: &HeaderMap) -> Vec<&str> {
+    let mut all = Vec::new();
+    for name in ["a2a-extensions", "x-a2a-extensions"] {
+        for value in headers.get_all(name) {
+            let Ok(text) = value.to_str() else { continue };
+            for uri in text.split(',').map(str::trim).filter(|uri| !uri.is_empty()) {
+                if !all.contains(&uri) {
+                    all.push(uri);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The query parameters, decoded.
+pub(crate) fn pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+    query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decode(name), decode(value))
+    })
+}
+
+/// One query parameter.
+fn query<'a>(parts: &'a Parts, name: &str) -> Option<Cow<'a, str>> {
+    pairs(parts.uri.query()?).find(|(found, _)| found == name).map(|(_, value)| value)
+}
+
+fn decode(text: &str) -> Cow<'_, str> {
+    if !text.contains(['%', '+']) {
+        return Cow::Borrowed(text);
+    }
+    let spaced = text.replace('+', " ");
+    Cow::Owned(percent_decode_str(&spaced).decode_utf8_lossy().into_owned())
+}
+
+/// A segment of a path, decoded; `None` when it is not UTF-8.
+pub(crate) fn segment(text: &str) -> Option<Cow<'_, str>> {
+    percent_decode_str(text).decode_utf8().ok()
+}

@@ -1,0 +1,141 @@
+//! Streams as server-sent events. The number of an event is its id.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderValue, Response, header};
+use nuncio_protocol::jsonrpc::{self, Id};
+use nuncio_protocol::Error;
+use tokio::time::{Interval, MissedTickBehavior, interval_at};
+use tokio_util::sync::CancellationToken;
+
+use super::body::Body;
+use super::dialect::Dialect;
+use super::{App, StreamPlace};
+use crate::engine::{Event, Subscription};
+
+/// A stream of a task's events.
+pub(crate) fn response(app: &App, subscription: Subscription, dialect: Dialect, id: Option<Id<'_>>) -> Result<Response<Body>, Error> {
+    let place = app.stream_place()?;
+    let every = app.http.keep_alive;
+    let mut beat = interval_at(tokio::time::Instant::now() + every, every);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let state = Streaming {
+        subscription,
+        frame: Frame::new(dialect, id),
+        beat,
+        closing: app.closing.clone(),
+        batch: Vec::new(),
+        over: false,
+        _place: place,
+    };
+    let body = stream::unfold(state, async |mut state| state.next().await.map(|bytes| (bytes, state)));
+    Ok(event_stream(Body::Stream(Box::pin(body))))
+}
+
+/// A stream that holds one event without a number.
+pub(crate) fn one(dialect: Dialect, id: Option<Id<'_>>, event: &[u8]) -> Response<Body> {
+    let mut out = Vec::with_capacity(event.len() + 64);
+    Frame::new(dialect, id).write(None, event, &mut out);
+    event_stream(Body::Full(out.into()))
+}
+
+fn event_stream(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+struct Streaming {
+    subscription: Subscription,
+    frame: Frame,
+    beat: Interval,
+    closing: CancellationToken,
+    batch: Vec<Arc<Event>>,
+    over: bool,
+    _place: StreamPlace,
+}
+
+impl Streaming {
+    /// The next bytes: everything that is ready in one piece, or a sign of life.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.over {
+            return None;
+        }
+        let next = tokio::select! {
+            biased;
+            next = self.subscription.next(&mut self.batch) => next,
+            _ = self.beat.tick() => return Some(Bytes::from_static(b": keep-alive\n\n")),
+            () = self.closing.cancelled() => return None,
+        };
+        match next {
+            Ok(false) => None,
+            Ok(true) => {
+                let size: usize = self.batch.iter().map(|event| event.body.len() + 96).sum();
+                let mut out = Vec::with_capacity(size);
+                for event in self.batch.drain(..) {
+                    self.frame.write(Some(event.seq), &self.frame.dialect.event(&event), &mut out);
+                }
+                Some(out.into())
+            }
+            Err(error) => {
+                self.over = true;
+                let mut out = Vec::new();
+                self.frame.write_error(&error, &mut out);
+                Some(out.into())
+            }
+        }
+    }
+}
+
+/// What stands around each event.
+struct Frame {
+    dialect: Dialect,
+    /// The envelope up to the result, for JSON-RPC.
+    open: Vec<u8>,
+    id: String,
+}
+
+impl Frame {
+    fn new(dialect: Dialect, id: Option<Id<'_>>) -> Self {
+        let mut open = Vec::new();
+        if let Some(id) = id {
+            jsonrpc::open_result(id, &mut open);
+        }
+        Self { dialect, open, id: id.map_or("null", Id::get).to_owned() }
+    }
+
+    fn write(&self, seq: Option<u64>, event: &[u8], out: &mut Vec<u8>) {
+        if let Some(seq) = seq {
+            let mut digits = itoa::Buffer::new();
+            out.extend_from_slice(b"id: ");
+            out.extend_from_slice(digits.format(seq).as_bytes());
+            out.push(b'\n');
+        }
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(&self.open);
+        out.extend_from_slice(event);
+        if !self.open.is_empty() {
+            out.push(b'}');
+        }
+        out.extend_from_slice(b"\n\n");
+    }
+
+    fn write_error(&self, error: &Error, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"event: error\ndata: ");
+        if self.open.is_empty() {
+            out.extend_from_slice(&self.dialect.error(error));
+        } else {
+            out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+            out.extend_from_slice(self.id.as_bytes());
+            out.extend_from_slice(b",\"error\":");
+            out.extend_from_slice(&self.dialect.error(error));
+            out.push(b'}');
+        }
+        out.extend_from_slice(b"\n\n");
+    }
+}

@@ -1,0 +1,234 @@
+//! The heart: accepts messages, runs turns, and lets anyone follow a task from any number on.
+//!
+//! The engine sees only the 1.0 model. No dialect, profile or transport has a name here.
+//!
+//! * `accept`: what a message means: a new task, the next turn of one, an answer to a running one.
+//! * `schedule`: which turn runs when.
+//! * `run` and [`turn`]: one turn, from outside and as the agent sees it.
+//! * `live`, `hub`, `fold`: a task in memory.
+//! * `subscribe`, `read`, `cancel`, `recover`: the other operations, and what a crash leaves behind.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nuncio_protocol::{Error, ErrorKind, Timestamp};
+
+use crate::agent::Agent;
+use crate::metrics::Metrics;
+use crate::store::{AppendError, Lease, Micros, Store, StoreError};
+
+mod accept;
+mod cancel;
+mod fold;
+mod hub;
+mod live;
+mod read;
+mod recover;
+mod run;
+mod schedule;
+mod subscribe;
+pub mod turn;
+
+pub use accept::{Handle, Sent};
+pub use live::{Event, Update};
+pub use read::TaskJson;
+pub use subscribe::{Close, Over, Subscription};
+
+use hub::Hub;
+use schedule::Schedule;
+
+/// What clients see of an agent's inner life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exposure {
+    /// Its thinking.
+    pub thinking: bool,
+    /// Its tool calls.
+    pub tools: bool,
+}
+
+impl Default for Exposure {
+    fn default() -> Self {
+        Self { thinking: false, tools: true }
+    }
+}
+
+/// What makes a repeated send the same send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IdempotentSend {
+    /// An `Idempotency-Key`.
+    #[default]
+    Key,
+    /// Also the message's own id.
+    MessageId,
+}
+
+/// Limits and deadlines of the engine.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// The name of the agent in the store.
+    pub agent_name: Arc<str>,
+    /// Turns at the same time.
+    pub max_running_turns: usize,
+    /// Turns that wait for a place.
+    pub max_queued_turns: usize,
+    /// The longest turn; zero for no limit. Waiting for an answer does not count.
+    pub turn_timeout: Duration,
+    /// The longest silence in a turn; zero for no limit.
+    pub silence_timeout: Duration,
+    /// How long an agent waits for an answer.
+    pub approval_timeout: Duration,
+    /// How long a stopped agent may clean up.
+    pub cancel_grace: Duration,
+    /// How long a silent node keeps its turns.
+    pub lease_ttl: Duration,
+    /// How long finished tasks stay; zero for ever.
+    pub retention: Duration,
+    /// What makes a repeated send the same send.
+    pub idempotent_send: IdempotentSend,
+    /// Whether approvals are given without asking.
+    pub auto_approve: bool,
+    /// What clients see of the agent's inner life.
+    pub exposure: Exposure,
+    /// If given, only these tenants exist.
+    pub tenants: Option<HashSet<String>>,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            agent_name: "agent".into(),
+            max_running_turns: 256,
+            max_queued_turns: 10_000,
+            turn_timeout: Duration::from_secs(3600),
+            silence_timeout: Duration::ZERO,
+            approval_timeout: Duration::from_secs(3600),
+            cancel_grace: Duration::from_secs(5),
+            lease_ttl: Duration::from_secs(15),
+            retention: Duration::from_secs(30 * 86_400),
+            idempotent_send: IdempotentSend::Key,
+            auto_approve: false,
+            exposure: Exposure::default(),
+            tenants: None,
+        }
+    }
+}
+
+/// How long an idempotency key is remembered.
+const KEY_LIFE: Duration = Duration::from_secs(86_400);
+
+/// Serves one agent on one store.
+pub struct Engine {
+    pub(crate) options: EngineOptions,
+    pub(crate) metrics: Arc<Metrics>,
+    agent: Arc<dyn Agent>,
+    store: Arc<dyn Store>,
+    hub: Arc<Hub>,
+    schedule: Schedule,
+    /// This process, for as long as it lives.
+    node: Arc<str>,
+    /// Sends with the same key are decided one after the other.
+    keys: Vec<tokio::sync::Mutex<()>>,
+    draining: AtomicBool,
+}
+
+impl Engine {
+    /// An engine for `agent` on `store`. Call [`Engine::recover`] before the first message, and keep
+    /// [`Engine::tend`] running.
+    pub fn new(agent: Arc<dyn Agent>, store: Arc<dyn Store>, options: EngineOptions, metrics: Arc<Metrics>) -> Arc<Self> {
+        let schedule = Schedule::new(options.max_running_turns, options.max_queued_turns);
+        Arc::new(Self {
+            options,
+            metrics,
+            agent,
+            store,
+            hub: Arc::default(),
+            schedule,
+            node: uuid::Uuid::new_v4().to_string().into(),
+            keys: (0..64).map(|_| tokio::sync::Mutex::default()).collect(),
+            draining: AtomicBool::new(false),
+        })
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &Arc<dyn Agent> {
+        &self.agent
+    }
+
+    /// How many turns run, and how many wait.
+    pub fn load(&self) -> (usize, usize) {
+        self.schedule.load()
+    }
+
+    /// How many tasks are held in memory.
+    pub fn tasks_in_memory(&self) -> usize {
+        self.hub.len()
+    }
+
+    /// Whether the server takes no new work.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Takes no new work, gives running turns `wait` to end, and leaves the rest to the next start.
+    pub async fn drain(&self, wait: Duration) {
+        self.draining.store(true, Ordering::Relaxed);
+        self.schedule.close();
+        let until = tokio::time::Instant::now() + wait;
+        while self.schedule.load().0 > 0 && tokio::time::Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let (left, _) = self.schedule.load();
+        if left > 0 {
+            tracing::warn!(turns = left, "turns were still running at the end of the drain; the next start takes them up");
+        }
+    }
+
+    fn lease(&self) -> Lease {
+        Lease { node: self.node.clone(), until: now() + micros(self.options.lease_ttl) }
+    }
+
+    /// A lease that nobody holds: whoever has room takes the task.
+    fn no_lease() -> Lease {
+        Lease { node: "".into(), until: 0 }
+    }
+}
+
+fn now() -> Micros {
+    Timestamp::now().as_micros()
+}
+
+fn micros(time: Duration) -> Micros {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// The caller learns only that it did not work; the operator learns why.
+fn store_error(error: &StoreError) -> Error {
+    tracing::error!(%error, "the store failed");
+    match error {
+        StoreError::Closed => shutting_down(),
+        StoreError::Full { .. } => {
+            Error::new(ErrorKind::Unavailable, "The server has no space left: try again later")
+        }
+        _ => Error::internal(),
+    }
+}
+
+fn append_error(error: &AppendError) -> Error {
+    match error {
+        AppendError::Store(error) => store_error(error),
+        AppendError::Fenced | AppendError::KeyUsed => {
+            Error::new(ErrorKind::Unavailable, "The task was taken over by another server: try again")
+        }
+    }
+}
+
+fn shutting_down() -> Error {
+    Error::new(ErrorKind::Unavailable, "The server is shutting down: try again shortly")
+}

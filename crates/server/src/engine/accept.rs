@@ -1,0 +1,304 @@
+//! What a message means: a new task, the next turn of one, or an answer to a running one.
+
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
+
+use nuncio_protocol::{
+    ContextId, Error, ErrorKind, Message, SendMessageRequest, StreamResponse, Task, TaskId, TaskState, TaskStatus,
+    Timestamp, codec,
+};
+
+use super::hub::Held;
+use super::live::{Incoming, Live, WriteError};
+use super::schedule::{Control, Full, Job, Room};
+use super::subscribe::{Close, Subscription};
+use super::{Engine, IdempotentSend, KEY_LIFE, TaskJson, append_error, micros, now, shutting_down, store_error};
+use crate::call::Call;
+use crate::store::{Created, IdempotencyKey, NewTask, Scope, Seq, State, TaskKey, TaskRow};
+
+/// The longest id or key that a caller may choose.
+const LONGEST_ID: usize = 512;
+
+/// What became of a message.
+pub enum Sent {
+    /// The agent answered directly.
+    Message(Message),
+    /// A task works on it.
+    Task(Handle),
+}
+
+/// A task that a message started or continued.
+pub struct Handle {
+    engine: Arc<Engine>,
+    live: Held,
+    /// The event that the message brought.
+    from: Seq,
+}
+
+impl Handle {
+    /// Waits until the task ends or waits for the caller.
+    pub async fn settled(&self) -> Result<TaskJson, Error> {
+        let from = self.from;
+        let settled = |seq: Seq, state: TaskState| seq >= from && (state.is_terminal() || state.is_interrupted());
+        self.live.wait(settled).await.map_err(|error| append_error(&error))?;
+        self.engine.current(&self.live).await
+    }
+
+    /// The task as it is now.
+    pub async fn now(&self) -> Result<TaskJson, Error> {
+        self.engine.current(&self.live).await
+    }
+
+    /// Follows the task from this message on: the task itself first, then what happens to it.
+    pub async fn stream(&self) -> Result<Subscription, Error> {
+        let close = Close::WhenInputRequired;
+        if self.from == 1 {
+            return Ok(Subscription::after(self.engine.clone(), self.hold(), 0, close));
+        }
+        Subscription::with_snapshot(self.engine.clone(), self.hold(), close).await
+    }
+
+    fn hold(&self) -> Held {
+        self.engine.hub.hold(self.live.clone())
+    }
+
+    /// The task's id.
+    pub fn task_id(&self) -> &TaskId {
+        &self.live.id
+    }
+}
+
+impl Engine {
+    /// Takes a message. When this returns, the message is durable and its turn runs or waits.
+    pub async fn send(self: &Arc<Self>, call: &Call, request: SendMessageRequest) -> Result<Sent, Error> {
+        Error::check(request.violations())?;
+        if self.is_draining() {
+            return Err(shutting_down());
+        }
+        self.check_tenant(&call.scope)?;
+        let mut message = request.message.ok_or_else(|| Error::invalid("message", "is required"))?;
+        check_ids(&message)?;
+        let key = self.idempotency_key(call, &message)?;
+        let _turnstile = match &key {
+            Some(key) => Some(self.keys[self.stripe(&call.scope, key)].lock().await),
+            None => None,
+        };
+        if let Some(key) = &key
+            && let Some((task, from)) =
+                self.store.find_key(&call.scope, key).await.map_err(|error| store_error(&error))?
+        {
+            return self.repeat(task, from).await;
+        }
+        if message.task_id.is_empty() {
+            if let Some(parts) = self.agent.answer(&message).await {
+                return Ok(Sent::Message(direct_answer(&message, parts)));
+            }
+            return self.new_task(call, message, key).await;
+        }
+        let row = self.find(&call.scope, &message.task_id).await?;
+        check_follow_up(&row, &message)?;
+        message.context_id = row.context_id.clone();
+        self.follow_up(&row, Incoming { message, key }).await
+    }
+
+    /// The same send again: the task of the first time.
+    async fn repeat(self: &Arc<Self>, task: TaskKey, from: Seq) -> Result<Sent, Error> {
+        let row = self.store.task_by_key(task).await.map_err(|error| store_error(&error))?;
+        let row = row.ok_or_else(Error::internal)?;
+        let live = self.open(&row).await?;
+        Ok(Sent::Task(Handle { engine: self.clone(), live, from }))
+    }
+
+    async fn new_task(self: &Arc<Self>, call: &Call, mut message: Message, key: Option<IdempotencyKey>) -> Result<Sent, Error> {
+        let id = TaskId::fresh();
+        if message.context_id.is_empty() {
+            message.context_id = ContextId::fresh();
+        }
+        message.task_id = id.clone();
+        let context = message.context_id.clone();
+        let room = self.schedule.reserve(&call.scope, &context).map_err(|Full| full())?;
+        let at = Timestamp::now();
+        let task = Task {
+            id: id.clone(),
+            context_id: context.clone(),
+            status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(at) },
+            history: vec![message.clone()],
+            ..Task::default()
+        };
+        let event = StreamResponse::Task(task);
+        let body = codec::encode(&event);
+        let StreamResponse::Task(task) = event else { return Err(Error::internal()) };
+        let created = self
+            .store
+            .create(NewTask {
+                scope: call.scope.clone(),
+                id,
+                context_id: context.clone(),
+                agent: self.options.agent_name.clone(),
+                state: State(TaskState::Submitted.number()),
+                body: body.clone(),
+                at: at.as_micros(),
+                lease: if room == Room::Now { self.lease() } else { Self::no_lease() },
+                key,
+                push: None,
+            })
+            .await;
+        let task_key = match created {
+            Ok(Created::New(task_key)) => task_key,
+            other => {
+                if let Some(next) = self.schedule.unreserve(room, &call.scope, &context) {
+                    self.start(next);
+                }
+                return match other {
+                    Ok(Created::Known(task, from)) => self.repeat(task, from).await,
+                    Err(error) => Err(store_error(&error)),
+                    Ok(Created::New(_)) => Err(Error::internal()),
+                };
+            }
+        };
+        self.metrics.events.inc();
+        let agent = self.options.agent_name.clone();
+        let live = Live::fresh(task_key, call.scope.clone(), agent, task, body, self.store.clone());
+        let live = self.hub.insert(live);
+        self.submit(self.hub.hold(live.clone()), message, room, room == Room::Now, false);
+        Ok(Sent::Task(Handle { engine: self.clone(), live, from: 1 }))
+    }
+
+    pub(super) fn submit(self: &Arc<Self>, live: Held, message: Message, room: Room, claimed: bool, resumed: bool) {
+        let job = Job { live, message, claimed, resumed, control: Control::new() };
+        if let Some(job) = self.schedule.submit(job, room) {
+            self.start(job);
+        }
+    }
+
+    /// A message for a task that exists: an answer to its running turn, or its next turn.
+    async fn follow_up(self: &Arc<Self>, row: &TaskRow, mut incoming: Incoming) -> Result<Sent, Error> {
+        incoming.message.task_id = row.id.clone();
+        let live = self.open(row).await?;
+        let gate = live.gate.lock().await;
+        let from = match live.deliver(incoming) {
+            Ok(written) => written.map_err(|error| follow_up_error(&live, &error))?,
+            Err(incoming) => self.next_turn(&live, incoming).await?,
+        };
+        live.durable(from).await.map_err(|error| append_error(&error))?;
+        drop(gate);
+        Ok(Sent::Task(Handle { engine: self.clone(), live, from }))
+    }
+
+    /// Begins another turn of a task that rests.
+    async fn next_turn(self: &Arc<Self>, live: &Arc<Live>, incoming: Incoming) -> Result<Seq, Error> {
+        let (state, _) = live.read(|task| task.status.state);
+        if state.is_terminal() {
+            return Err(over(&live.id, state));
+        }
+        let room = self.schedule.reserve(&live.scope, &live.context_id).map_err(|Full| full())?;
+        let message = incoming.message.clone();
+        match self.claim_and_begin(live, incoming).await {
+            Ok(from) => {
+                self.submit(self.hub.hold(live.clone()), message, room, true, false);
+                Ok(from)
+            }
+            Err(error) => {
+                if let Some(next) = self.schedule.unreserve(room, &live.scope, &live.context_id) {
+                    self.start(next);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn claim_and_begin(&self, live: &Arc<Live>, incoming: Incoming) -> Result<Seq, Error> {
+        let claimed = self.store.claim(live.key, live.epoch(), self.lease(), false).await;
+        let row = claimed.map_err(|error| store_error(&error))?;
+        let row = row.ok_or_else(|| Error::new(ErrorKind::Unavailable, "The task is busy elsewhere: try again"))?;
+        live.open(row.epoch);
+        live.begin(incoming).map_err(|error| follow_up_error(live, &error))
+    }
+
+    /// A task that does not exist for this caller.
+    pub(super) async fn find(&self, scope: &Scope, id: &TaskId) -> Result<TaskRow, Error> {
+        self.check_tenant(scope)?;
+        let row = self.store.task(scope, id).await.map_err(|error| store_error(&error))?;
+        row.ok_or_else(|| Error::task_not_found(id.as_str()))
+    }
+
+    /// The task in memory, its fold loaded.
+    pub(super) async fn open(&self, row: &TaskRow) -> Result<Held, Error> {
+        let live = self.hub.open(row, &self.store);
+        live.loaded.get_or_try_init(|| self.load(&live)).await.map_err(|error| store_error(&error))?;
+        Ok(live)
+    }
+
+    pub(super) fn check_tenant(&self, scope: &Scope) -> Result<(), Error> {
+        match &self.options.tenants {
+            Some(tenants) if !tenants.contains(&*scope.tenant) => {
+                Err(Error::new(ErrorKind::TaskNotFound, "No such tenant").fact("tenant", &*scope.tenant))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn idempotency_key(&self, call: &Call, message: &Message) -> Result<Option<IdempotencyKey>, Error> {
+        let key = match (&call.idempotency_key, self.options.idempotent_send) {
+            (Some(key), _) => key.clone(),
+            // Apart from the keys that callers choose, so that neither can be mistaken for the other.
+            (None, IdempotentSend::MessageId) => format!("message-id:{}", message.message_id).into(),
+            (None, IdempotentSend::Key) => return Ok(None),
+        };
+        if key.is_empty() || key.len() > LONGEST_ID {
+            return Err(Error::invalid("Idempotency-Key", "must be from 1 to 512 characters"));
+        }
+        Ok(Some(IdempotencyKey { key, since: now() - micros(KEY_LIFE) }))
+    }
+
+    fn stripe(&self, scope: &Scope, key: &IdempotencyKey) -> usize {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((scope, &key.key));
+        usize::try_from(hash % 64).unwrap_or_default()
+    }
+}
+
+fn check_ids(message: &Message) -> Result<(), Error> {
+    let ids = [
+        ("message.messageId", message.message_id.as_str()),
+        ("message.contextId", message.context_id.as_str()),
+        ("message.taskId", message.task_id.as_str()),
+    ];
+    for (field, id) in ids {
+        if id.len() > LONGEST_ID {
+            return Err(Error::invalid(field, "is longer than 512 characters"));
+        }
+    }
+    Ok(())
+}
+
+fn check_follow_up(row: &TaskRow, message: &Message) -> Result<(), Error> {
+    if !message.context_id.is_empty() && message.context_id != row.context_id {
+        return Err(Error::invalid("message.contextId", "is not the context of this task: leave it out"));
+    }
+    match TaskState::from_number(row.state.0.into()) {
+        Some(state) if state.is_terminal() => Err(over(&row.id, state)),
+        _ => Ok(()),
+    }
+}
+
+/// Terminal tasks do not change: a refinement is a new task in the same context.
+fn over(id: &TaskId, state: TaskState) -> Error {
+    let text = format!("The task is over ({}): send a new message with its contextId and without its taskId", state.name());
+    Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", id.as_str())
+}
+
+fn follow_up_error(live: &Live, error: &WriteError) -> Error {
+    match error {
+        WriteError::Closed => over(&live.id, live.read(|task| task.status.state).0),
+        WriteError::Store(error) => append_error(error),
+    }
+}
+
+fn full() -> Error {
+    Error::new(ErrorKind::Unavailable, "The server has all the work it can hold: try again later")
+}
+
+fn direct_answer(message: &Message, parts: Vec<nuncio_protocol::Part>) -> Message {
+    let context_id = if message.context_id.is_empty() { ContextId::fresh() } else { message.context_id.clone() };
+    Message { context_id, ..Message::from_agent(parts) }
+}

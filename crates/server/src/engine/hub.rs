@@ -1,0 +1,87 @@
+//! The tasks that somebody on this node writes or follows.
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use super::live::Live;
+use crate::store::{Store, TaskKey, TaskRow};
+
+/// One [`Live`] per task for all who need it; it goes when the last of them has gone.
+#[derive(Default)]
+pub(crate) struct Hub {
+    tasks: Mutex<HashMap<TaskKey, Weak<Live>>>,
+}
+
+/// A hold on a task in memory.
+pub(crate) struct Held {
+    hub: Arc<Hub>,
+    live: Option<Arc<Live>>,
+}
+
+impl Deref for Held {
+    type Target = Arc<Live>;
+
+    fn deref(&self) -> &Arc<Live> {
+        self.live.as_ref().expect("it is given up only when dropped")
+    }
+}
+
+impl Drop for Held {
+    /// Under the lock, so that of two who let go at the same time one sees that it was the last.
+    fn drop(&mut self) {
+        let Some(live) = self.live.take() else { return };
+        let key = live.key;
+        let mut tasks = self.hub.tasks.lock();
+        drop(live);
+        if tasks.get(&key).is_some_and(|weak| weak.strong_count() == 0) {
+            tasks.remove(&key);
+        }
+    }
+}
+
+impl Hub {
+    /// A hold on a task, which forgets the task when it was the last one.
+    pub(crate) fn hold(self: &Arc<Self>, live: Arc<Live>) -> Held {
+        Held { hub: self.clone(), live: Some(live) }
+    }
+
+    /// The task, if anyone here has it in hand.
+    pub(crate) fn get(self: &Arc<Self>, key: TaskKey) -> Option<Held> {
+        let live = self.tasks.lock().get(&key).and_then(Weak::upgrade)?;
+        Some(self.hold(live))
+    }
+
+    /// The task in hand, or a new one that is still to be loaded. Whatever is written from now on
+    /// goes through it, and whatever was written before is in the store: nothing falls between.
+    pub(crate) fn open(self: &Arc<Self>, row: &TaskRow, store: &Arc<dyn Store>) -> Held {
+        let mut tasks = self.tasks.lock();
+        if let Some(live) = tasks.get(&row.key).and_then(Weak::upgrade)
+            && live.broken().is_none()
+        {
+            return self.hold(live);
+        }
+        let live = Arc::new(Live::known(row, store.clone()));
+        tasks.insert(row.key, Arc::downgrade(&live));
+        self.hold(live)
+    }
+
+    /// Registers a task that was created just now.
+    pub(crate) fn insert(self: &Arc<Self>, live: Live) -> Held {
+        let live = Arc::new(live);
+        self.tasks.lock().insert(live.key, Arc::downgrade(&live));
+        self.hold(live)
+    }
+
+    /// Forgets tasks whose last holder was the store.
+    pub(crate) fn sweep(&self) {
+        self.tasks.lock().retain(|_, weak| weak.strong_count() > 0);
+    }
+
+    /// How many tasks are in hand.
+    pub(crate) fn len(&self) -> usize {
+        self.tasks.lock().len()
+    }
+}

@@ -1,0 +1,497 @@
+//! A task in memory: the fold that its writer extends, and the durable tail that its readers follow.
+//!
+//! Two locks, never held together with I/O. `writer` orders events: whoever holds it gives an event
+//! its number, folds it and hands it to the store. `feed` holds what is durable. What a reader takes
+//! from the fold may be ahead of the store, so it waits for that number to be durable before it shows
+//! anything.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use nuncio_protocol::{
+    Artifact, ContextId, Message, Metadata, StreamResponse, Task, TaskArtifactUpdateEvent, TaskId, TaskState,
+    TaskStatus, TaskStatusUpdateEvent, Timestamp, codec,
+};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, OnceCell};
+
+use super::fold::Fold;
+use crate::store::{
+    Acknowledge, Append, AppendError, IdempotencyKey, LogEvent, Scope, Seq, State, Store, TaskKey, TaskRow,
+};
+
+/// How much of a task's tail stays in memory for its readers; older events come from the store.
+const TAIL_EVENTS: usize = 512;
+const TAIL_BYTES: usize = 1 << 20;
+
+/// How far a writer may run ahead of the store.
+const AHEAD: Seq = 512;
+
+/// An event with the forms that readers have asked for.
+#[derive(Debug)]
+pub struct Event {
+    /// Its number.
+    pub seq: Seq,
+    /// The A2A 1.0 form, as stored.
+    pub body: Bytes,
+    state: Option<TaskState>,
+    snapshot: Option<Bytes>,
+    v03: OnceLock<Bytes>,
+    v03_rest: OnceLock<Bytes>,
+}
+
+impl Event {
+    pub(crate) fn new(seq: Seq, body: Bytes) -> Self {
+        Self { seq, body, state: None, snapshot: None, v03: OnceLock::new(), v03_rest: OnceLock::new() }
+    }
+
+    /// The A2A 0.3 form, derived once for all readers.
+    pub fn v03(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
+        lazily(&self.v03, &self.body, derive)
+    }
+
+    /// The form of the 0.3 REST dialect, derived once for all readers.
+    pub fn v03_rest(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
+        lazily(&self.v03_rest, &self.body, derive)
+    }
+}
+
+fn lazily(slot: &OnceLock<Bytes>, body: &Bytes, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
+    let made = slot.get_or_init(|| {
+        let mut out = Vec::with_capacity(body.len() + 64);
+        match codec::decode::<StreamResponse>(body) {
+            Ok(event) => derive(&event, &mut out),
+            Err(error) => tracing::error!(%error, "an event in the log cannot be read"),
+        }
+        out.into()
+    });
+    made.clone()
+}
+
+impl From<LogEvent> for Event {
+    fn from(event: LogEvent) -> Self {
+        Self::new(event.seq, event.body)
+    }
+}
+
+/// What happens to a task.
+#[derive(Debug)]
+pub enum Update {
+    /// Its state changed, or the agent said something about it.
+    Status {
+        /// The state from here on.
+        state: TaskState,
+        /// What the agent says.
+        message: Option<Message>,
+        /// Data keyed by extension.
+        metadata: Metadata,
+    },
+    /// An artifact was made or grew.
+    Artifact {
+        /// The artifact or the piece to append.
+        artifact: Artifact,
+        /// Whether it is appended to the artifact with the same id.
+        append: bool,
+        /// Whether the artifact is complete with this.
+        last_chunk: bool,
+        /// Data keyed by extension.
+        metadata: Metadata,
+    },
+}
+
+impl Update {
+    /// A change of state without words.
+    pub fn state(state: TaskState) -> Self {
+        Self::Status { state, message: None, metadata: Metadata::new() }
+    }
+}
+
+/// Why an update was not written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The turn is over: canceled, timed out or finished.
+    #[error("the turn is over")]
+    Closed,
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] AppendError),
+}
+
+/// A message that a caller sends to a task that exists.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) message: Message,
+    pub(crate) key: Option<IdempotencyKey>,
+}
+
+/// A task in memory. All who write or follow it on this node share one.
+pub struct Live {
+    pub(crate) key: TaskKey,
+    pub(crate) scope: Scope,
+    pub(crate) id: TaskId,
+    pub(crate) context_id: ContextId,
+    pub(crate) agent: Arc<str>,
+    /// Set once the fold holds everything that the log holds.
+    pub(crate) loaded: OnceCell<()>,
+    /// One follow-up at a time decides what it means for the task.
+    pub(crate) gate: tokio::sync::Mutex<()>,
+    writer: Mutex<Writer>,
+    feed: Mutex<Feed>,
+    /// Wakes whoever waits for the feed to move.
+    moved: Notify,
+    /// Wakes a turn that waits for an answer.
+    pub(crate) answered: Notify,
+    store: Arc<dyn Store>,
+}
+
+#[derive(Default)]
+struct Writer {
+    fold: Fold,
+    seq: Seq,
+    epoch: i64,
+    /// Whether a turn may write.
+    open: bool,
+    /// Messages that arrived during the turn and wait for it.
+    mailbox: VecDeque<Message>,
+}
+
+#[derive(Default)]
+struct Feed {
+    committed: Seq,
+    state: TaskState,
+    /// Handed to the store, not yet durable.
+    pending: VecDeque<Arc<Event>>,
+    /// The durable tail.
+    tail: VecDeque<Arc<Event>>,
+    tail_bytes: usize,
+    /// The whole task where its last turn ended or rests.
+    snapshot: Option<(Seq, Bytes)>,
+    broken: Option<AppendError>,
+}
+
+/// What a reader learns from the feed.
+pub(crate) struct Progress {
+    pub(crate) committed: Seq,
+    pub(crate) state: TaskState,
+    /// Whether the events asked for were in memory.
+    pub(crate) found: bool,
+}
+
+impl Live {
+    /// A task that is known to the store; its fold is loaded by whoever needs it first.
+    pub(crate) fn known(row: &TaskRow, store: Arc<dyn Store>) -> Self {
+        Self {
+            key: row.key,
+            scope: row.scope.clone(),
+            id: row.id.clone(),
+            context_id: row.context_id.clone(),
+            agent: row.agent.clone(),
+            loaded: OnceCell::new(),
+            gate: tokio::sync::Mutex::default(),
+            writer: Mutex::default(),
+            feed: Mutex::default(),
+            moved: Notify::new(),
+            answered: Notify::new(),
+            store,
+        }
+    }
+
+    /// A task that was created just now with its first event.
+    pub(crate) fn fresh(key: TaskKey, scope: Scope, agent: Arc<str>, task: Task, first: Bytes, store: Arc<dyn Store>) -> Self {
+        let (id, context_id) = (task.id.clone(), task.context_id.clone());
+        let state = task.status.state;
+        let tail_bytes = first.len();
+        Self {
+            key,
+            scope,
+            id,
+            context_id,
+            agent,
+            loaded: OnceCell::new_with(Some(())),
+            gate: tokio::sync::Mutex::default(),
+            writer: Mutex::new(Writer { fold: Fold::new(task), seq: 1, epoch: 1, open: true, mailbox: VecDeque::new() }),
+            feed: Mutex::new(Feed {
+                committed: 1,
+                state,
+                tail: VecDeque::from([Arc::new(Event::new(1, first))]),
+                tail_bytes,
+                ..Feed::default()
+            }),
+            moved: Notify::new(),
+            answered: Notify::new(),
+            store,
+        }
+    }
+
+    /// Fills in what the log holds.
+    pub(crate) fn fill(&self, fold: Fold, row: &TaskRow, seq: Seq) {
+        let mut writer = self.writer.lock();
+        let mut feed = self.feed.lock();
+        feed.committed = seq;
+        feed.state = fold.state();
+        feed.snapshot = row.snapshot.clone().map(|snapshot| (row.snapshot_seq, snapshot));
+        *writer = Writer { fold, seq, epoch: row.epoch, open: false, mailbox: VecDeque::new() };
+    }
+
+    /// Opens the task for a turn under a new lease.
+    pub(crate) fn open(&self, epoch: i64) {
+        let mut writer = self.writer.lock();
+        writer.epoch = epoch;
+        writer.open = true;
+    }
+
+    /// The lease under which the task is written here.
+    pub(crate) fn epoch(&self) -> i64 {
+        self.writer.lock().epoch
+    }
+
+    /// Whether a turn is under way or waits for its start.
+    pub(crate) fn is_open(&self) -> bool {
+        self.writer.lock().open
+    }
+
+    /// Reads the fold and the number up to which it counts.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Task) -> T) -> (T, Seq) {
+        let writer = self.writer.lock();
+        (read(writer.fold.task()), writer.seq)
+    }
+
+    /// Writes an update of the running turn.
+    pub(crate) fn write(self: &Arc<Self>, update: Update) -> Result<Seq, WriteError> {
+        let mut writer = self.writer.lock();
+        self.write_locked(&mut writer, update, None)
+    }
+
+    /// Ends the turn with `update`, unless a message waits: then it is returned and the turn goes on.
+    pub(crate) fn end_or_next(self: &Arc<Self>, update: Update) -> Result<Option<Message>, WriteError> {
+        let mut writer = self.writer.lock();
+        if let Some(message) = writer.mailbox.pop_front() {
+            return Ok(Some(message));
+        }
+        self.write_locked(&mut writer, update, None).map(|_| None)
+    }
+
+    /// The message that arrived while the turn came to rest; without one, the turn is over and a
+    /// later message begins another.
+    pub(crate) fn next_or_shut(&self) -> Option<Message> {
+        let mut writer = self.writer.lock();
+        let next = writer.mailbox.pop_front();
+        writer.open &= next.is_some();
+        next
+    }
+
+    /// Takes the next message that arrived during the turn.
+    pub(crate) fn next_message(&self) -> Option<Message> {
+        self.writer.lock().mailbox.pop_front()
+    }
+
+    /// Hands a message to the turn that is under way, if there is one.
+    pub(crate) fn deliver(self: &Arc<Self>, incoming: Incoming) -> Result<Result<Seq, WriteError>, Incoming> {
+        let mut writer = self.writer.lock();
+        if !writer.open {
+            return Err(incoming);
+        }
+        let state = match writer.fold.state() {
+            TaskState::Submitted => TaskState::Submitted,
+            _ => TaskState::Working,
+        };
+        let message = incoming.message.clone();
+        let written = self.write_locked(&mut writer, Update::state(state), Some(incoming));
+        if written.is_ok() {
+            writer.mailbox.push_back(message);
+            self.answered.notify_one();
+        }
+        Ok(written)
+    }
+
+    /// Begins a new turn of a task at rest with the message that asks for it.
+    pub(crate) fn begin(self: &Arc<Self>, incoming: Incoming) -> Result<Seq, WriteError> {
+        let mut writer = self.writer.lock();
+        self.write_locked(&mut writer, Update::state(TaskState::Submitted), Some(incoming))
+    }
+
+    fn write_locked(self: &Arc<Self>, writer: &mut Writer, update: Update, incoming: Option<Incoming>) -> Result<Seq, WriteError> {
+        if !writer.open {
+            return Err(WriteError::Closed);
+        }
+        let at = Timestamp::now();
+        let event = self.event(update, at, &writer.fold);
+        let body = codec::encode(&event);
+        let state = match &event {
+            StreamResponse::StatusUpdate(update) => Some(update.status.state),
+            _ => None,
+        };
+        writer.fold.apply(event);
+        writer.seq += 1;
+        let (message, key) = match incoming {
+            Some(Incoming { message, key }) => {
+                let body = codec::encode(&message);
+                writer.fold.say(message);
+                (Some(body), key)
+            }
+            None => (None, None),
+        };
+        let rests = state.is_some_and(|state| state.is_terminal() || state.is_interrupted());
+        let snapshot = rests.then(|| codec::encode(writer.fold.task()));
+        writer.open &= !state.is_some_and(TaskState::is_terminal);
+        self.hand_over(writer, Event { state, snapshot, ..Event::new(writer.seq, body) }, at, message, key)?;
+        Ok(writer.seq)
+    }
+
+    /// Gives an event to the store while the writer's lock keeps the order. The store only queues it.
+    fn hand_over(
+        self: &Arc<Self>,
+        writer: &mut Writer,
+        event: Event,
+        at: Timestamp,
+        message: Option<Bytes>,
+        key: Option<IdempotencyKey>,
+    ) -> Result<(), WriteError> {
+        let event = Arc::new(event);
+        {
+            let mut feed = self.feed.lock();
+            if let Some(error) = &feed.broken {
+                writer.open = false;
+                return Err(error.clone().into());
+            }
+            feed.pending.push_back(event.clone());
+        }
+        self.store.append(Append {
+            task: self.key,
+            epoch: writer.epoch,
+            seq: event.seq,
+            body: event.body.clone(),
+            at: at.as_micros(),
+            state: event.state.map(|state| State(state.number())),
+            snapshot: event.snapshot.clone(),
+            message,
+            key,
+            ack: self.clone(),
+        });
+        Ok(())
+    }
+
+    fn event(&self, update: Update, at: Timestamp, fold: &Fold) -> StreamResponse {
+        let (task_id, context_id) = (self.id.clone(), self.context_id.clone());
+        match update {
+            Update::Status { state, message, metadata } => {
+                let message = message.map(|message| Message {
+                    task_id: task_id.clone(),
+                    context_id: context_id.clone(),
+                    ..message
+                });
+                let status = TaskStatus { state, message, timestamp: Some(at) };
+                StreamResponse::StatusUpdate(TaskStatusUpdateEvent { task_id, context_id, status, metadata })
+            }
+            Update::Artifact { artifact, append, last_chunk, metadata } => {
+                // There is nothing to append to yet: the first piece makes the artifact.
+                let append = append && fold.has_artifact(&artifact.artifact_id);
+                StreamResponse::ArtifactUpdate(TaskArtifactUpdateEvent {
+                    task_id,
+                    context_id,
+                    artifact,
+                    append,
+                    last_chunk,
+                    metadata,
+                })
+            }
+        }
+    }
+
+    /// Copies the durable events after `after` that are in memory, and says how far the log goes.
+    pub(crate) fn follow(&self, after: Seq, into: &mut Vec<Arc<Event>>) -> Progress {
+        let feed = self.feed.lock();
+        let first = feed.tail.front().map_or(feed.committed + 1, |event| event.seq);
+        let found = after + 1 >= first;
+        if found {
+            let skip = usize::try_from(after + 1 - first).unwrap_or(usize::MAX);
+            into.extend(feed.tail.iter().skip(skip).cloned());
+        }
+        Progress { committed: feed.committed, state: feed.state, found }
+    }
+
+    /// Whether the log has broken off under this task.
+    pub(crate) fn broken(&self) -> Option<AppendError> {
+        self.feed.lock().broken.clone()
+    }
+
+    /// The durable number and state.
+    pub(crate) fn committed(&self) -> (Seq, TaskState) {
+        let feed = self.feed.lock();
+        (feed.committed, feed.state)
+    }
+
+    /// The stored form of the whole task, if the log ends with one.
+    pub(crate) fn snapshot(&self) -> Option<(Seq, Bytes)> {
+        let feed = self.feed.lock();
+        feed.snapshot.clone().filter(|(seq, _)| *seq == feed.committed)
+    }
+
+    /// Waits until `until` says yes to the durable number and state.
+    pub(crate) async fn wait(&self, until: impl Fn(Seq, TaskState) -> bool) -> Result<(), AppendError> {
+        loop {
+            let moved = self.moved.notified();
+            tokio::pin!(moved);
+            moved.as_mut().enable();
+            {
+                let feed = self.feed.lock();
+                if until(feed.committed, feed.state) {
+                    return Ok(());
+                }
+                if let Some(error) = &feed.broken {
+                    return Err(error.clone());
+                }
+            }
+            moved.await;
+        }
+    }
+
+    /// Waits until the event `seq` is durable.
+    pub(crate) async fn durable(&self, seq: Seq) -> Result<(), AppendError> {
+        self.wait(|committed, _| committed >= seq).await
+    }
+
+    /// Holds a writer back that has run far ahead of the store.
+    pub(crate) async fn keep_pace(&self, seq: Seq) -> Result<(), AppendError> {
+        if self.feed.lock().committed + AHEAD >= seq {
+            return Ok(());
+        }
+        self.wait(|committed, _| committed + AHEAD / 2 >= seq).await
+    }
+}
+
+impl Acknowledge for Live {
+    fn committed(&self, seq: Seq) {
+        let mut guard = self.feed.lock();
+        let feed = &mut *guard;
+        while feed.pending.front().is_some_and(|event| event.seq <= seq) {
+            let Some(event) = feed.pending.pop_front() else { break };
+            if let Some(state) = event.state {
+                feed.state = state;
+            }
+            if let Some(snapshot) = &event.snapshot {
+                feed.snapshot = Some((event.seq, snapshot.clone()));
+            }
+            feed.tail_bytes += event.body.len();
+            feed.tail.push_back(event);
+        }
+        feed.committed = feed.committed.max(seq);
+        while feed.tail.len() > TAIL_EVENTS || (feed.tail_bytes > TAIL_BYTES && feed.tail.len() > 1) {
+            let Some(event) = feed.tail.pop_front() else { break };
+            feed.tail_bytes -= event.body.len();
+        }
+        drop(guard);
+        self.moved.notify_waiters();
+    }
+
+    fn refused(&self, seq: Seq, why: AppendError) {
+        tracing::error!(task = %self.id, seq, error = %why, "an event could not be stored");
+        let mut feed = self.feed.lock();
+        feed.pending.clear();
+        feed.broken.get_or_insert(why);
+        drop(feed);
+        self.moved.notify_waiters();
+        self.answered.notify_one();
+    }
+}

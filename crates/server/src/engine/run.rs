@@ -1,0 +1,147 @@
+//! Runs one turn from its start to its one final state.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use nuncio_protocol::{Message, Part, TaskState};
+
+use super::Engine;
+use super::live::{Live, Update, WriteError};
+use super::schedule::{Job, Stop};
+use super::turn::Turn;
+use crate::agent::AgentError;
+
+/// How the agent left its turn.
+enum Outcome {
+    Done,
+    Failed(String),
+    Stopped(Option<Stop>),
+    /// Nobody answered; the task stays as it is.
+    Rests,
+}
+
+impl Engine {
+    /// Starts a turn on a task of its own: no connection has a part in its life.
+    pub(super) fn start(self: &Arc<Self>, job: Job) {
+        let engine = self.clone();
+        tokio::spawn(async move {
+            let live = engine.hub.hold(job.live.clone());
+            engine.run(job).await;
+            let next = engine.schedule.finished(Some(live.key), &live.scope, &live.context_id);
+            drop(live);
+            if let Some(next) = next {
+                engine.start(next);
+            }
+        });
+    }
+
+    /// Lets another turn run in place of one that waits for an answer.
+    pub(super) fn pause(self: &Arc<Self>) {
+        if let Some(next) = self.schedule.pause() {
+            self.start(next);
+        }
+    }
+
+    async fn run(self: &Arc<Self>, job: Job) {
+        let Job { live, message, claimed, resumed, control } = job;
+        if !claimed && !self.claim_for(&live).await {
+            return;
+        }
+        control.begin();
+        let mut turn = Turn::new(self.clone(), Arc::clone(&live), control.clone(), message, resumed);
+        loop {
+            if control.why().is_none() && live.write(Update::state(TaskState::Working)).is_err() {
+                break;
+            }
+            let outcome = self.call_agent(&live, &mut turn, &control).await;
+            match close(&live, &mut turn, outcome) {
+                Ok(Some(message)) => turn.take(message),
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::debug!(task = %live.id, %error, "the turn was ended by somebody else");
+                    break;
+                }
+            }
+        }
+        let (_, last) = live.read(|_| ());
+        if let Err(error) = live.durable(last).await {
+            tracing::error!(task = %live.id, %error, "the end of a turn could not be stored; it is taken up again later");
+        }
+    }
+
+    async fn claim_for(&self, live: &Arc<Live>) -> bool {
+        match self.store.claim(live.key, live.epoch(), self.lease(), false).await {
+            Ok(Some(row)) => {
+                live.open(row.epoch);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                tracing::error!(task = %live.id, %error, "a waiting task could not be claimed");
+                false
+            }
+        }
+    }
+
+    async fn call_agent(&self, live: &Arc<Live>, turn: &mut Turn, control: &super::schedule::Control) -> Outcome {
+        if control.why().is_some() {
+            return Outcome::Stopped(control.why());
+        }
+        let agent = self.agent.clone();
+        let grace = self.options.cancel_grace;
+        let work = AssertUnwindSafe(agent.run(turn)).catch_unwind();
+        let overdue = async {
+            control.stop.cancelled().await;
+            tokio::time::sleep(grace).await;
+        };
+        let result = tokio::select! {
+            biased;
+            result = work => result,
+            () = overdue => return Outcome::Stopped(control.why()),
+        };
+        match (result, control.why()) {
+            (_, Some(why)) => Outcome::Stopped(Some(why)),
+            (Ok(Ok(())), None) => Outcome::Done,
+            (Ok(Err(AgentError::Failed(text))), None) => Outcome::Failed(text),
+            (Ok(Err(AgentError::Unanswered)), None) => Outcome::Rests,
+            (Ok(Err(AgentError::Stopped)), None) => Outcome::Stopped(None),
+            (Ok(Err(AgentError::Internal(what))), None) => {
+                tracing::error!(task = %live.id, what, "the agent failed");
+                Outcome::Failed("The agent failed".into())
+            }
+            (Err(panic), None) => {
+                tracing::error!(task = %live.id, what = panic_text(&*panic), "the agent panicked");
+                Outcome::Failed("The agent crashed".into())
+            }
+        }
+    }
+}
+
+/// Writes the final state that the outcome calls for, or returns the message that waits.
+fn close(live: &Arc<Live>, turn: &mut Turn, outcome: Outcome) -> Result<Option<Message>, WriteError> {
+    let (state, text) = match outcome {
+        Outcome::Done if turn.ended() => return Ok(rest(live)),
+        Outcome::Done => {
+            let update = turn.closing(TaskState::Completed, None);
+            return live.end_or_next(update);
+        }
+        Outcome::Rests => return Ok(rest(live)),
+        Outcome::Failed(text) => (TaskState::Failed, Some(text)),
+        Outcome::Stopped(Some(Stop::TimedOut(text))) => (TaskState::Failed, Some(text)),
+        Outcome::Stopped(Some(Stop::Canceled)) => (TaskState::Canceled, None),
+        Outcome::Stopped(None) => (TaskState::Failed, Some("The agent stopped".into())),
+    };
+    let message = text.map(|text| Message::from_agent(vec![Part::text(text)]));
+    live.write(turn.closing(state, message)).map(|_| None)
+}
+
+/// The agent has said how its turn ends. A task that is to wait may have its next message already.
+fn rest(live: &Arc<Live>) -> Option<Message> {
+    live.next_or_shut()
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}

@@ -1,0 +1,250 @@
+//! Which turn runs when: one at a time per context, at most so many in all, first come first served.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use nuncio_protocol::{ContextId, Message};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::hub::Held;
+use crate::store::{Scope, TaskKey};
+
+/// A turn to run.
+pub(crate) struct Job {
+    pub(crate) live: Held,
+    pub(crate) message: Message,
+    /// Whether this node holds the lease already.
+    pub(crate) claimed: bool,
+    /// Whether the agent is to go on with what a crash interrupted.
+    pub(crate) resumed: bool,
+    pub(crate) control: Arc<Control>,
+}
+
+/// The handle by which a turn is stopped and watched.
+pub(crate) struct Control {
+    pub(crate) stop: CancellationToken,
+    why: Mutex<Option<Stop>>,
+    began: Mutex<Option<Instant>>,
+    created: Instant,
+    /// Milliseconds after `created` of the last sign of life.
+    alive: AtomicU64,
+    /// Whether the turn waits for an answer: no deadline runs then.
+    waiting: Mutex<bool>,
+}
+
+/// Why a turn is stopped from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Canceled,
+    TimedOut(String),
+}
+
+impl Control {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            stop: CancellationToken::new(),
+            why: Mutex::new(None),
+            began: Mutex::new(None),
+            created: Instant::now(),
+            alive: AtomicU64::new(0),
+            waiting: Mutex::new(false),
+        })
+    }
+
+    /// Asks the turn to stop; the first reason counts.
+    pub(crate) fn stop(&self, why: Stop) {
+        self.why.lock().get_or_insert(why);
+        self.stop.cancel();
+    }
+
+    pub(crate) fn why(&self) -> Option<Stop> {
+        self.why.lock().clone()
+    }
+
+    pub(crate) fn begin(&self) {
+        *self.began.lock() = Some(Instant::now());
+        self.sign_of_life();
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.began.lock().is_some()
+    }
+
+    pub(crate) fn sign_of_life(&self) {
+        let millis = u64::try_from(self.created.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.alive.store(millis, Ordering::Relaxed);
+    }
+
+    /// Time spent waiting for an answer does not count against the turn.
+    pub(crate) fn set_waiting(&self, waiting: bool) {
+        *self.waiting.lock() = waiting;
+        if !waiting {
+            self.begin();
+        }
+    }
+
+    /// For how long the turn runs, and for how long it has been silent; `None` while it waits.
+    pub(crate) fn times(&self) -> Option<(Duration, Duration)> {
+        let began = (*self.began.lock())?;
+        if *self.waiting.lock() {
+            return None;
+        }
+        let alive = Duration::from_millis(self.alive.load(Ordering::Relaxed));
+        Some((began.elapsed(), self.created.elapsed().saturating_sub(alive)))
+    }
+}
+
+type ContextKey = (Scope, ContextId);
+
+/// Whether a turn can start at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    Now,
+    Later,
+}
+
+/// The server has all the work it can hold.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+pub(crate) struct Schedule {
+    most_running: usize,
+    most_queued: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: usize,
+    queued: usize,
+    /// The contexts with a turn under way or ready, each with the turns that wait behind it.
+    contexts: HashMap<ContextKey, VecDeque<Job>>,
+    /// Turns whose context is free and that wait for a place.
+    ready: VecDeque<Job>,
+    /// Everything that runs or waits.
+    controls: HashMap<TaskKey, Arc<Control>>,
+    closed: bool,
+}
+
+impl Schedule {
+    pub(crate) fn new(most_running: usize, most_queued: usize) -> Self {
+        Self { most_running: most_running.max(1), most_queued, state: Mutex::default() }
+    }
+
+    /// Takes a place for a turn of this context before anything is written for it.
+    pub(crate) fn reserve(&self, scope: &Scope, context: &ContextId) -> Result<Room, Full> {
+        let mut state = self.state.lock();
+        let key = (scope.clone(), context.clone());
+        if state.running < self.most_running && !state.closed && !state.contexts.contains_key(&key) {
+            state.running += 1;
+            state.contexts.insert(key, VecDeque::new());
+            return Ok(Room::Now);
+        }
+        if state.queued >= self.most_queued {
+            return Err(Full);
+        }
+        state.queued += 1;
+        Ok(Room::Later)
+    }
+
+    /// Queues beyond the limit: for work that was accepted before.
+    pub(crate) fn queue_regardless(&self) -> Room {
+        self.state.lock().queued += 1;
+        Room::Later
+    }
+
+    /// Gives a place back that was not used. Returns a turn to start instead.
+    pub(crate) fn unreserve(&self, room: Room, scope: &Scope, context: &ContextId) -> Option<Job> {
+        match room {
+            Room::Now => self.finished(None, scope, context),
+            Room::Later => {
+                self.state.lock().queued -= 1;
+                None
+            }
+        }
+    }
+
+    /// Adds a turn. Returns it when it is to start now.
+    pub(crate) fn submit(&self, job: Job, room: Room) -> Option<Job> {
+        let mut state = self.state.lock();
+        state.controls.insert(job.live.key, job.control.clone());
+        if room == Room::Now {
+            return Some(job);
+        }
+        let key = (job.live.scope.clone(), job.live.context_id.clone());
+        if let Some(waiting) = state.contexts.get_mut(&key) {
+            waiting.push_back(job);
+            return None;
+        }
+        state.contexts.insert(key, VecDeque::new());
+        state.ready.push_back(job);
+        self.next(&mut state)
+    }
+
+    /// A turn ended. Returns the one that starts in its place.
+    pub(crate) fn finished(&self, task: Option<TaskKey>, scope: &Scope, context: &ContextId) -> Option<Job> {
+        let mut state = self.state.lock();
+        state.running -= 1;
+        if let Some(task) = task {
+            state.controls.remove(&task);
+        }
+        let key = (scope.clone(), context.clone());
+        match state.contexts.get_mut(&key).and_then(VecDeque::pop_front) {
+            Some(job) => state.ready.push_back(job),
+            None => {
+                state.contexts.remove(&key);
+            }
+        }
+        self.next(&mut state)
+    }
+
+    fn next(&self, state: &mut State) -> Option<Job> {
+        if state.closed || state.running >= self.most_running {
+            return None;
+        }
+        let job = state.ready.pop_front()?;
+        state.running += 1;
+        state.queued -= 1;
+        Some(job)
+    }
+
+    /// A turn waits for an answer and lets another run meanwhile.
+    pub(crate) fn pause(&self) -> Option<Job> {
+        let mut state = self.state.lock();
+        state.running -= 1;
+        self.next(&mut state)
+    }
+
+    /// A turn that waited goes on. It was there before, so it does not queue again.
+    pub(crate) fn resume(&self) {
+        self.state.lock().running += 1;
+    }
+
+    /// The handle of a turn that runs or waits.
+    pub(crate) fn control(&self, task: TaskKey) -> Option<Arc<Control>> {
+        self.state.lock().controls.get(&task).cloned()
+    }
+
+    /// All handles.
+    pub(crate) fn controls(&self) -> Vec<Arc<Control>> {
+        self.state.lock().controls.values().cloned().collect()
+    }
+
+    /// Starts nothing more; what waits is in the store for the next start.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.ready.clear();
+        state.contexts.values_mut().for_each(VecDeque::clear);
+        state.queued = 0;
+    }
+
+    /// How many turns run, and how many wait.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.running, state.queued)
+    }
+}

@@ -1,0 +1,149 @@
+//! Following a task: a reader of its log with a cursor.
+
+use std::sync::Arc;
+
+use nuncio_protocol::{Error, ErrorKind, TaskId, TaskState, codec};
+
+use super::hub::Held;
+use super::live::{Event, Live};
+use super::{Engine, append_error, store_error};
+use crate::call::Call;
+use crate::store::{Seq, TaskKey};
+
+/// How many events a reader that has fallen behind takes from the store at once.
+const PAGE: usize = 256;
+const PAGE_BYTES: usize = 1 << 20;
+
+/// When a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// When the task is over.
+    WhenOver,
+    /// When the task is over or waits for the caller's input.
+    WhenInputRequired,
+}
+
+impl Close {
+    fn applies(self, state: TaskState) -> bool {
+        state.is_terminal() || (self == Self::WhenInputRequired && state == TaskState::InputRequired)
+    }
+}
+
+/// A reader of one task's log. It never loses, doubles or reorders: it asks for "what is after n".
+pub struct Subscription {
+    engine: Arc<Engine>,
+    source: Source,
+    cursor: Seq,
+    close: Close,
+    /// The task itself, to be shown before anything else.
+    first: Option<Event>,
+}
+
+enum Source {
+    /// A task that may still move.
+    Live(Held),
+    /// A finished one, up to its last event.
+    Log(TaskKey, Seq),
+}
+
+impl Subscription {
+    pub(super) fn after(engine: Arc<Engine>, live: Held, cursor: Seq, close: Close) -> Self {
+        Self { engine, source: Source::Live(live), cursor, close, first: None }
+    }
+
+    /// Starts with the task as it is now; what follows is exactly what happens after.
+    pub(super) async fn with_snapshot(engine: Arc<Engine>, live: Held, close: Close) -> Result<Self, Error> {
+        let (body, seq) = live.read(|task| {
+            let mut body = b"{\"task\":".to_vec();
+            codec::encode_into(task, &mut body);
+            body.push(b'}');
+            body
+        });
+        live.durable(seq).await.map_err(|error| append_error(&error))?;
+        let first = Some(Event::new(seq, body.into()));
+        Ok(Self { first, ..Self::after(engine, live, seq, close) })
+    }
+
+    /// Waits for the next events and adds them to `into`. `false` means that the stream is over.
+    pub async fn next(&mut self, into: &mut Vec<Arc<Event>>) -> Result<bool, Error> {
+        if let Some(first) = self.first.take() {
+            into.push(Arc::new(first));
+            return Ok(true);
+        }
+        match &self.source {
+            Source::Log(task, last) => {
+                let (task, last) = (*task, *last);
+                if self.cursor >= last {
+                    return Ok(false);
+                }
+                self.read_log(task, into).await
+            }
+            Source::Live(live) => {
+                let live = Arc::clone(live);
+                self.follow(&live, into).await
+            }
+        }
+    }
+
+    async fn follow(&mut self, live: &Arc<Live>, into: &mut Vec<Arc<Event>>) -> Result<bool, Error> {
+        loop {
+            let progress = live.follow(self.cursor, into);
+            if let Some(last) = into.last() {
+                self.cursor = last.seq;
+                return Ok(true);
+            }
+            if self.cursor < progress.committed && !progress.found {
+                return self.read_log(live.key, into).await;
+            }
+            if self.close.applies(progress.state) && self.cursor >= progress.committed {
+                return Ok(false);
+            }
+            let cursor = self.cursor;
+            live.wait(|committed, _| committed > cursor).await.map_err(|error| append_error(&error))?;
+        }
+    }
+
+    async fn read_log(&mut self, task: TaskKey, into: &mut Vec<Arc<Event>>) -> Result<bool, Error> {
+        let events = self.engine.store().events(task, self.cursor, PAGE, PAGE_BYTES).await;
+        into.extend(events.map_err(|error| store_error(&error))?.into_iter().map(|event| Arc::new(event.into())));
+        let Some(last) = into.last() else { return Ok(false) };
+        self.cursor = last.seq;
+        Ok(true)
+    }
+}
+
+impl Engine {
+    /// Follows a task of the caller. With the number of the last event seen, it continues exactly
+    /// after that, also on a finished task; without one, it starts with the task as it is now.
+    pub async fn subscribe(self: &Arc<Self>, call: &Call, id: &TaskId, close: Close, over: Over) -> Result<Subscription, Error> {
+        let row = self.find(&call.scope, id).await?;
+        let finished = row.state.is_final();
+        if let Some(after) = call.after {
+            if after > row.seq && self.hub.get(row.key).is_none_or(|live| live.committed().0 < after) {
+                let text = format!("The task has no event {after}: subscribe without Last-Event-ID");
+                return Err(Error::new(ErrorKind::InvalidParams, text).fact("taskId", id.as_str()));
+            }
+            if finished {
+                let source = Source::Log(row.key, row.seq);
+                return Ok(Subscription { engine: self.clone(), source, cursor: after, close, first: None });
+            }
+            let live = self.open(&row).await?;
+            return Ok(Subscription::after(self.clone(), live, after, close));
+        }
+        if finished && over == Over::Refuse {
+            let text = "The task is over: get it, or subscribe with Last-Event-ID to read its events again";
+            return Err(Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", id.as_str()));
+        }
+        let live = self.open(&row).await?;
+        Subscription::with_snapshot(self.clone(), live, close).await
+    }
+}
+
+/// What a subscription without a cursor to a finished task gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// An error.
+    Refuse,
+    /// The task, and the end of the stream.
+    Show,
+}

@@ -1,0 +1,426 @@
+//! A turn as the agent sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_protocol::{
+    Artifact, ContextId, Message, MessageId, Metadata, Part, Role, Task, TaskId, TaskState, Timestamp, Value, json,
+};
+use sha2::{Digest, Sha256};
+
+use super::live::{Live, Update, WriteError};
+use super::schedule::Control;
+use super::Engine;
+use crate::agent::AgentError;
+use crate::present::{INPUT, Presenter};
+use crate::store::Seq;
+
+/// How often an answer that is no answer is asked for again.
+const ASK_AGAIN: u32 = 5;
+
+/// All that an agent needs to work on one message.
+pub struct Turn {
+    engine: Arc<Engine>,
+    live: Arc<Live>,
+    control: Arc<Control>,
+    message: Message,
+    resumed: bool,
+    presenter: Presenter,
+    /// Whether the agent has said how the turn ends.
+    ended: bool,
+}
+
+/// A step of a tool call.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolCall<'a> {
+    /// Names the call; the same in all of its steps.
+    pub id: &'a str,
+    /// The tool.
+    pub name: &'a str,
+    /// What happened.
+    pub step: ToolStep<'a>,
+}
+
+/// What happened to a tool call.
+#[derive(Clone, Copy, Debug)]
+pub enum ToolStep<'a> {
+    /// It was started.
+    Started,
+    /// Its input is known.
+    Input(&'a Value),
+    /// A piece of its input or output.
+    Delta(&'a str),
+    /// It is done.
+    Completed(&'a Value),
+    /// It failed.
+    Failed(&'a str),
+}
+
+impl ToolCall<'_> {
+    pub(crate) fn describe(&self) -> Value {
+        let (phase, key, value) = match self.step {
+            ToolStep::Started => ("started", "", Value::Null),
+            ToolStep::Input(input) => ("input", "input", input.clone()),
+            ToolStep::Delta(text) => ("delta", "delta", text.into()),
+            ToolStep::Completed(output) => ("completed", "output", output.clone()),
+            ToolStep::Failed(error) => ("failed", "error", error.into()),
+        };
+        let mut all = json!({ "id": self.id, "name": self.name, "phase": phase });
+        if !key.is_empty() {
+            all[key] = value;
+        }
+        all
+    }
+}
+
+/// Tokens that a turn used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Read.
+    pub input_tokens: u64,
+    /// Written.
+    pub output_tokens: u64,
+    /// By which model.
+    pub model: Option<String>,
+}
+
+impl Usage {
+    pub(crate) fn describe(&self) -> Value {
+        let mut all = json!({ "inputTokens": self.input_tokens, "outputTokens": self.output_tokens });
+        if let Some(model) = &self.model {
+            all["model"] = model.as_str().into();
+        }
+        all
+    }
+}
+
+/// What somebody answered to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The whole message.
+    pub message: Message,
+}
+
+impl Answer {
+    /// Its text.
+    pub fn text(&self) -> String {
+        self.message.text()
+    }
+}
+
+/// What somebody decided about an approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Go on.
+    Approved,
+    /// Do not.
+    Denied,
+}
+
+/// What a task was waiting for when this turn's message arrived.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pending {
+    /// A question.
+    Question,
+    /// An approval; the decision that the message holds, if it holds one.
+    Approval(Option<Decision>),
+}
+
+impl Turn {
+    pub(crate) fn new(engine: Arc<Engine>, live: Arc<Live>, control: Arc<Control>, message: Message, resumed: bool) -> Self {
+        let presenter = Presenter::new(engine.options.exposure);
+        Self { engine, live, control, message, resumed, presenter, ended: false }
+    }
+
+    /// The message to work on.
+    pub fn message(&self) -> &Message {
+        &self.message
+    }
+
+    /// Its text.
+    pub fn text_in(&self) -> String {
+        self.message.text()
+    }
+
+    /// The task's id.
+    pub fn task_id(&self) -> &TaskId {
+        &self.live.id
+    }
+
+    /// The conversation that the task belongs to.
+    pub fn context_id(&self) -> &ContextId {
+        &self.live.context_id
+    }
+
+    /// The authenticated caller; empty when nothing is protected.
+    pub fn caller(&self) -> &str {
+        &self.live.scope.owner
+    }
+
+    /// The tenant; empty for the default one.
+    pub fn tenant(&self) -> &str {
+        &self.live.scope.tenant
+    }
+
+    /// The task as it is now, with its history and artifacts.
+    pub fn task(&self) -> Task {
+        self.live.read(Task::clone).0
+    }
+
+    /// The tasks that the message refers to, as far as they exist and are the caller's.
+    pub async fn references(&self) -> Vec<Task> {
+        let mut found = Vec::new();
+        for id in &self.message.reference_task_ids {
+            if let Ok(task) = self.engine.whole_task(&self.live.scope, id).await {
+                found.push(task);
+            }
+        }
+        found
+    }
+
+    /// Whether a crash interrupted this turn and the agent is to go on with its own session.
+    pub fn resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// What the task was waiting for when this message arrived and no turn was there to take it,
+    /// for example because the server was restarted in between.
+    pub fn answering(&self) -> Option<Pending> {
+        let (asked, _) = self.live.read(|task| {
+            let mut said = task.history.iter().rev();
+            said.find(|message| message.message_id == self.message.message_id)?;
+            let before = said.next().filter(|message| message.role == Role::Agent)?;
+            before.metadata.get(INPUT).cloned()
+        });
+        let asked = asked?;
+        Some(match asked["kind"].as_str() {
+            Some("approval") => Pending::Approval(decision(&self.message, asked["id"].as_str().unwrap_or_default())),
+            _ => Pending::Question,
+        })
+    }
+
+    /// Whether the turn is to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.control.stop.is_cancelled()
+    }
+
+    /// Resolves when the turn is to stop. The agent then has a short while to clean up.
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.control.stop.clone().cancelled_owned()
+    }
+
+    /// Answers with a piece of text.
+    pub async fn text(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        let update = self.presenter.text(text.into(), false);
+        self.emit(update).await
+    }
+
+    /// Answers with the last piece of text.
+    pub async fn last_text(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        let update = self.presenter.text(text.into(), true);
+        self.emit(update).await
+    }
+
+    /// Reports thinking.
+    pub async fn think(&mut self, text: &str) -> Result<(), AgentError> {
+        let update = self.presenter.think(text);
+        self.emit_some(update).await
+    }
+
+    /// Reports a step of a tool call.
+    pub async fn tool(&mut self, call: ToolCall<'_>) -> Result<(), AgentError> {
+        let update = self.presenter.tool(call);
+        self.emit_some(update).await
+    }
+
+    /// Reports what the turn does, in words.
+    pub async fn status(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        let message = Message::from_agent(vec![Part::text(text)]);
+        self.emit(Update::Status { state: TaskState::Working, message: Some(message), metadata: Metadata::new() }).await
+    }
+
+    /// Hands over a whole artifact.
+    pub async fn artifact(&mut self, artifact: Artifact) -> Result<(), AgentError> {
+        self.emit(Presenter::artifact(artifact, false, true)).await
+    }
+
+    /// Hands over a piece of an artifact; `append` adds it to the one with the same id.
+    pub async fn chunk(&mut self, artifact: Artifact, append: bool, last: bool) -> Result<(), AgentError> {
+        self.emit(Presenter::artifact(artifact, append, last)).await
+    }
+
+    /// Reports usage; the last report counts.
+    pub fn usage(&mut self, usage: Usage) {
+        self.presenter.usage(usage);
+    }
+
+    /// Ends the turn as completed, with words.
+    pub async fn complete(&mut self, parts: Vec<Part>) -> Result<(), AgentError> {
+        self.finish(TaskState::Completed, parts).await
+    }
+
+    /// Ends the turn as failed.
+    pub async fn fail(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        self.finish(TaskState::Failed, vec![Part::text(text)]).await
+    }
+
+    /// Refuses the task.
+    pub async fn reject(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        self.finish(TaskState::Rejected, vec![Part::text(text)]).await
+    }
+
+    /// Ends the turn; the task waits for credentials that come by another way.
+    pub async fn require_auth(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        self.finish(TaskState::AuthRequired, vec![Part::text(text)]).await
+    }
+
+    /// Ends the turn; the next message on the task begins another.
+    pub async fn require_input(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        self.finish(TaskState::InputRequired, vec![Part::text(text)]).await
+    }
+
+    /// Asks a question and waits for the answer.
+    pub async fn ask(&mut self, question: &str) -> Result<Answer, AgentError> {
+        let about = json!({ "kind": "question", "id": MessageId::fresh().as_str() });
+        self.put_question(question, about).await?;
+        let wait = self.engine.options.approval_timeout;
+        let message = self.wait_for_message(wait).await?.ok_or(AgentError::Unanswered)?;
+        Ok(Answer { message })
+    }
+
+    /// Asks whether `action` may be done, and waits for the decision. Nobody there to decide, or
+    /// nobody in time: the answer is no.
+    pub async fn approve(&mut self, action: &str) -> Result<Decision, AgentError> {
+        if self.engine.options.auto_approve {
+            return Ok(Decision::Approved);
+        }
+        let wait = self.engine.options.approval_timeout;
+        let id = MessageId::fresh();
+        let about = approval(&id, action, wait);
+        for _ in 0..ASK_AGAIN {
+            self.put_question(&format!("Approve? {action}\nAnswer y or n."), about.clone()).await?;
+            let Some(message) = self.wait_for_message(wait).await? else { break };
+            if let Some(decision) = decision(&message, id.as_str()) {
+                self.message = message;
+                return Ok(decision);
+            }
+        }
+        self.emit(Update::state(TaskState::Working)).await?;
+        Ok(Decision::Denied)
+    }
+
+    async fn put_question(&mut self, text: &str, about: Value) -> Result<(), AgentError> {
+        let mut message = Message::from_agent(vec![Part::text(text)]);
+        message.metadata.insert(INPUT.into(), about);
+        let update = self.presenter.status(TaskState::InputRequired, Some(message));
+        self.emit(update).await
+    }
+
+    /// Lets others run while it waits; `None` when the time is over.
+    async fn wait_for_message(&mut self, most: Duration) -> Result<Option<Message>, AgentError> {
+        self.control.set_waiting(true);
+        self.engine.pause();
+        let answer = tokio::select! {
+            answer = tokio::time::timeout(most, self.next_message()) => answer.ok(),
+            () = self.control.stop.cancelled() => None,
+        };
+        self.engine.schedule.resume();
+        self.control.set_waiting(false);
+        if self.is_cancelled() || self.live.broken().is_some() {
+            return Err(AgentError::Stopped);
+        }
+        Ok(answer)
+    }
+
+    async fn next_message(&self) -> Message {
+        loop {
+            if let Some(message) = self.live.next_message() {
+                return message;
+            }
+            self.live.answered.notified().await;
+        }
+    }
+
+    async fn finish(&mut self, state: TaskState, parts: Vec<Part>) -> Result<(), AgentError> {
+        let message = (!parts.is_empty()).then(|| Message::from_agent(parts));
+        let update = self.presenter.status(state, message);
+        self.emit(update).await?;
+        self.ended = true;
+        Ok(())
+    }
+
+    async fn emit_some(&mut self, update: Option<Update>) -> Result<(), AgentError> {
+        match update {
+            Some(update) => self.emit(update).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn emit(&mut self, update: Update) -> Result<(), AgentError> {
+        if self.ended {
+            return Err(AgentError::Internal("the agent reported something after the end of its turn".into()));
+        }
+        let seq = self.write(update)?;
+        self.control.sign_of_life();
+        self.live.keep_pace(seq).await.map_err(|_| AgentError::Stopped)
+    }
+
+    fn write(&self, update: Update) -> Result<Seq, AgentError> {
+        let written = self.live.write(update);
+        self.engine.metrics.events.inc();
+        written.map_err(|error: WriteError| {
+            tracing::debug!(task = %self.live.id, %error, "the turn cannot write");
+            AgentError::Stopped
+        })
+    }
+
+    /// Whether the agent has said how the turn ends.
+    pub(crate) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The status that ends the turn when the agent has not said how.
+    pub(crate) fn closing(&mut self, state: TaskState, message: Option<Message>) -> Update {
+        self.presenter.status(state, message)
+    }
+
+    /// Goes on with a message that arrived meanwhile.
+    pub(crate) fn take(&mut self, message: Message) {
+        self.message = message;
+        self.resumed = false;
+        self.ended = false;
+    }
+}
+
+fn approval(id: &MessageId, action: &str, wait: Duration) -> Value {
+    let expires = Timestamp::now().as_micros() + i64::try_from(wait.as_micros()).unwrap_or(i64::MAX / 2);
+    let digest = Sha256::digest(action.as_bytes());
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    json!({
+        "kind": "approval",
+        "id": id.as_str(),
+        "digest": format!("sha256:{digest}"),
+        "options": ["approve", "deny"],
+        "expires": Timestamp::from_micros(expires).map(|time| time.to_string()),
+    })
+}
+
+/// Reads a decision: a data part `{"id", "decision"}` that names this approval, or plain words.
+fn decision(message: &Message, id: &str) -> Option<Decision> {
+    for part in &message.parts {
+        if let nuncio_protocol::Content::Data(Value::Object(data)) = &part.content
+            && let Some(said) = data.get("decision").and_then(Value::as_str)
+        {
+            return if data.get("id").and_then(Value::as_str) == Some(id) { word(said) } else { None };
+        }
+    }
+    word(&message.text())
+}
+
+fn word(text: &str) -> Option<Decision> {
+    match text.trim().to_lowercase().as_str() {
+        "y" | "yes" | "approve" | "approved" | "allow" | "ok" => Some(Decision::Approved),
+        "n" | "no" | "deny" | "denied" | "reject" => Some(Decision::Denied),
+        _ => None,
+    }
+}

@@ -1,0 +1,173 @@
+//! Numbers for operators.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::call::Version;
+
+/// What a call asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Operation {
+    Send,
+    Stream,
+    Get,
+    List,
+    Cancel,
+    Subscribe,
+    PushCreate,
+    PushGet,
+    PushList,
+    PushDelete,
+    ExtendedCard,
+    Unknown,
+}
+
+/// How a call came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Binding {
+    JsonRpc,
+    Rest,
+}
+
+const OPERATIONS: [(Operation, &str); 12] = [
+    (Operation::Send, "SendMessage"),
+    (Operation::Stream, "SendStreamingMessage"),
+    (Operation::Get, "GetTask"),
+    (Operation::List, "ListTasks"),
+    (Operation::Cancel, "CancelTask"),
+    (Operation::Subscribe, "SubscribeToTask"),
+    (Operation::PushCreate, "CreateTaskPushNotificationConfig"),
+    (Operation::PushGet, "GetTaskPushNotificationConfig"),
+    (Operation::PushList, "ListTaskPushNotificationConfigs"),
+    (Operation::PushDelete, "DeleteTaskPushNotificationConfig"),
+    (Operation::ExtendedCard, "GetExtendedAgentCard"),
+    (Operation::Unknown, "unknown"),
+];
+
+const BINDINGS: [(Binding, &str); 2] = [(Binding::JsonRpc, "jsonrpc"), (Binding::Rest, "rest")];
+const VERSIONS: [Version; 2] = [Version::V03, Version::V1];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    operation: Name,
+    binding: Name,
+    version: Name,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Name(&'static str);
+
+impl EncodeLabelValue for Name {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        self.0.encode(encoder)
+    }
+}
+
+/// Everything that is counted.
+pub struct Metrics {
+    registry: Registry,
+    /// One counter per operation, binding and version, looked up without hashing.
+    calls: Vec<Counter>,
+    /// Calls that ended in an error.
+    pub errors: Counter,
+    /// Events written.
+    pub events: Counter,
+    /// Open streams.
+    pub subscribers: Gauge,
+    /// Open connections.
+    pub connections: Gauge,
+    /// Connections turned away.
+    pub refused: Counter,
+    running: Gauge,
+    queued: Gauge,
+    in_memory: Gauge,
+    batch_events: Histogram,
+    batch_seconds: Histogram,
+}
+
+impl Metrics {
+    /// All at zero.
+    pub fn new() -> Arc<Self> {
+        let mut registry = Registry::with_prefix("nuncio");
+        let family = Family::<CallLabels, Counter>::default();
+        let mut calls = Vec::new();
+        for (_, operation) in OPERATIONS {
+            for (_, binding) in BINDINGS {
+                for version in VERSIONS {
+                    let labels =
+                        CallLabels { operation: Name(operation), binding: Name(binding), version: Name(version.as_str()) };
+                    calls.push(family.get_or_create(&labels).clone());
+                }
+            }
+        }
+        registry.register("calls", "Calls by operation, binding and version", family);
+        let metrics = Self {
+            calls,
+            errors: Counter::default(),
+            events: Counter::default(),
+            subscribers: Gauge::default(),
+            connections: Gauge::default(),
+            refused: Counter::default(),
+            running: Gauge::default(),
+            queued: Gauge::default(),
+            in_memory: Gauge::default(),
+            batch_events: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
+            batch_seconds: Histogram::new(exponential_buckets(0.000_05, 2.0, 16)),
+            registry,
+        };
+        Arc::new(metrics.register())
+    }
+
+    fn register(mut self) -> Self {
+        let r = &mut self.registry;
+        r.register("call_errors", "Calls that ended in an error", self.errors.clone());
+        r.register("events", "Events written to the log", self.events.clone());
+        r.register("subscribers", "Open streams", self.subscribers.clone());
+        r.register("connections", "Open connections", self.connections.clone());
+        r.register("connections_refused", "Connections turned away at the limit", self.refused.clone());
+        r.register("turns_running", "Turns under way", self.running.clone());
+        r.register("turns_queued", "Turns waiting for a place", self.queued.clone());
+        r.register("tasks_in_memory", "Tasks that somebody writes or follows", self.in_memory.clone());
+        r.register("commit_events", "Events per commit of the store", self.batch_events.clone());
+        r.register("commit_seconds", "Time per commit of the store", self.batch_seconds.clone());
+        self
+    }
+
+    /// Counts a call.
+    pub fn call(&self, operation: Operation, binding: Binding, version: Version) {
+        let index = (operation as usize * BINDINGS.len() + binding as usize) * VERSIONS.len() + version as usize;
+        if let Some(counter) = self.calls.get(index) {
+            counter.inc();
+        }
+    }
+
+    /// Counts a commit of the store.
+    #[allow(clippy::cast_precision_loss)] // a histogram needs no more
+    pub fn commit(&self, events: usize, time: Duration) {
+        self.batch_events.observe(events as f64);
+        self.batch_seconds.observe(time.as_secs_f64());
+    }
+
+    /// All of it in the Prometheus text form.
+    pub fn render(&self, running: usize, queued: usize, in_memory: usize) -> String {
+        let set = |gauge: &Gauge, n: usize| gauge.set(i64::try_from(n).unwrap_or(i64::MAX));
+        set(&self.running, running);
+        set(&self.queued, queued);
+        set(&self.in_memory, in_memory);
+        let mut out = String::new();
+        if encode(&mut out, &self.registry).is_err() {
+            out.clear();
+        }
+        out
+    }
+}
