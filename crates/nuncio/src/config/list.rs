@@ -1,0 +1,457 @@
+//! Kinds that are made of several values.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use serde_json::{Value as Json, json};
+
+use super::kind::{Choice, Flag, Kind, Path, SecretText, Text, fail};
+use super::node::{Field, Node, Value};
+use super::problem::{Problem, Spot};
+use super::record::{Named, check_fields};
+use super::types::{Extension, NamedToken, Thinking, TokenSource, Transport};
+
+/// The items of a list; anything else is a problem.
+fn items<'a>(
+    node: &'a Node,
+    expected: &str,
+    spot: &Spot<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<&'a [Node]> {
+    match &node.value {
+        Value::List(items) => Some(items),
+        _ => fail(problems, spot.wrong(node, expected)),
+    }
+}
+
+/// The words of a list, or of one text with commas or semicolons, each with its place.
+fn words<'s>(node: &Node, spot: &Spot<'s>) -> Option<Vec<(String, Spot<'s>)>> {
+    let split = |text: &str, spot: &Spot<'s>| -> Vec<(String, Spot<'s>)> {
+        text.split([',', ';'])
+            .map(|word| (word.trim().to_lowercase(), spot.clone()))
+            .filter(|(word, _)| !word.is_empty())
+            .collect()
+    };
+    match &node.value {
+        Value::Text(text) | Value::Loose(text) => Some(split(text, spot)),
+        Value::List(items) => {
+            let mut all = Vec::new();
+            for (index, item) in items.iter().enumerate() {
+                let spot = match spot.origin {
+                    super::problem::Origin::Flag => spot.clone(),
+                    _ => spot.item(index, item.line),
+                };
+                all.extend(split(item.text()?, &spot));
+            }
+            Some(all)
+        }
+        _ => None,
+    }
+}
+
+/// The ways in. Names are those of the seeds, without regard to case, hyphens or underscores.
+pub(crate) struct Transports;
+
+const TRANSPORTS: Choice<Transport> = Choice {
+    what: "transport",
+    names: &[("http", Transport::Http)],
+};
+
+const TRANSPORT_ALIASES: [(&str, Transport); 5] = [
+    ("jsonrpc", Transport::Http),
+    ("json-rpc", Transport::Http),
+    ("http+jsonrpc", Transport::Http),
+    ("http-jsonrpc", Transport::Http),
+    ("https", Transport::Http),
+];
+
+impl Kind for Transports {
+    type Value = Vec<Transport>;
+
+    fn read(
+        &self,
+        node: &Node,
+        spot: &Spot<'_>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Self::Value> {
+        let supported = TRANSPORTS.list();
+        let Some(words) = words(node, spot).filter(|words| !words.is_empty()) else {
+            let expected = format!("one transport or a list of them (supported: {supported})");
+            return fail(problems, spot.wrong(node, expected));
+        };
+        let mut transports = Vec::new();
+        for (word, spot) in words {
+            let name = word.replace('_', "-");
+            let mut known = TRANSPORTS.names.iter().chain(&TRANSPORT_ALIASES);
+            match known.find(|(known, _)| *known == name) {
+                Some((_, transport)) if transports.contains(transport) => {}
+                Some((_, transport)) => transports.push(*transport),
+                None => problems.push(spot.problem(format_args!(
+                    "unsupported transport `{word}`; supported values: {supported}"
+                ))),
+            }
+        }
+        (!transports.is_empty()).then_some(transports)
+    }
+
+    fn show(&self, value: &Self::Value) -> Json {
+        value.iter().map(|item| TRANSPORTS.name(*item)).collect()
+    }
+
+    fn schema(&self) -> Json {
+        let names = TRANSPORTS.names.iter().chain(&TRANSPORT_ALIASES);
+        let names: Vec<&str> = names.map(|(name, _)| *name).collect();
+        let one = json!({"type": "string", "examples": names});
+        json!({"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})
+    }
+}
+
+/// What clients see of the agent's thinking.
+pub(crate) struct Exposure;
+
+const THINKING: Choice<Thinking> = Choice {
+    what: "thinking exposure type",
+    names: &[
+        ("raw-thinking", Thinking::Raw),
+        ("tool-trace", Thinking::ToolTrace),
+    ],
+};
+
+impl Kind for Exposure {
+    type Value = Vec<Thinking>;
+
+    fn read(
+        &self,
+        node: &Node,
+        spot: &Spot<'_>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Self::Value> {
+        if matches!(node.value, Value::Bool(false) | Value::Int(0)) {
+            return Some(Vec::new());
+        }
+        let supported = THINKING.list();
+        let Some(words) = words(node, spot) else {
+            let message = format!(
+                "A2A thinking exposure must be a string or list of strings. \
+                 Supported values: {supported}."
+            );
+            return fail(problems, spot.problem(message));
+        };
+        let before = problems.len();
+        let mut exposed = Vec::new();
+        let mut nothing = false;
+        for (word, spot) in words {
+            match word.replace('_', "-").as_str() {
+                "all" | "*" => exposed.extend(THINKING.names.iter().map(|(_, value)| *value)),
+                "none" | "off" | "false" | "0" => nothing = true,
+                name => match THINKING.names.iter().find(|(known, _)| *known == name) {
+                    Some((_, value)) => exposed.push(*value),
+                    None => problems.push(spot.problem(format_args!(
+                        "Unsupported A2A thinking exposure type '{word}'. \
+                         Supported values: {supported}."
+                    ))),
+                },
+            }
+        }
+        if nothing && !exposed.is_empty() {
+            problems.push(spot.problem("`none` cannot stand beside other values"));
+        }
+        exposed.sort_unstable();
+        exposed.dedup();
+        (problems.len() == before).then_some(exposed)
+    }
+
+    fn show(&self, value: &Self::Value) -> Json {
+        value.iter().map(|item| THINKING.name(*item)).collect()
+    }
+
+    fn schema(&self) -> Json {
+        let names = ["raw-thinking", "tool-trace", "all", "none"];
+        let one = json!({"type": "string", "examples": names});
+        json!({"anyOf": [one, {"type": "array", "items": one}, {"enum": [false, 0]}]})
+    }
+}
+
+/// Names of tenants.
+pub(crate) struct Tenants;
+
+impl Kind for Tenants {
+    type Value = Vec<String>;
+    const IN_ENVIRONMENT: bool = false;
+
+    fn read(
+        &self,
+        node: &Node,
+        spot: &Spot<'_>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Self::Value> {
+        let items = items(node, "a list of names", spot, problems)?;
+        if items.is_empty() {
+            let message = "the list is empty; name at least one tenant, or remove the key";
+            return fail(problems, spot.problem(message));
+        }
+        let mut tenants = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let spot = spot.item(index, item.line);
+            let Some(name) = Text.read(item, &spot, problems) else {
+                continue;
+            };
+            if name.contains('/') {
+                problems.push(spot.problem("a tenant's name is part of a path: no `/` in it"));
+            } else if tenants.contains(&name) {
+                problems.push(spot.problem(format_args!("`{name}` is already in the list")));
+            } else {
+                tenants.push(name);
+            }
+        }
+        (tenants.len() == items.len()).then_some(tenants)
+    }
+
+    fn absent(&self) -> Option<Self::Value> {
+        Some(Vec::new())
+    }
+
+    fn show(&self, value: &Self::Value) -> Json {
+        list_or_null(value.iter().map(|name| name.as_str().into()).collect())
+    }
+
+    fn schema(&self) -> Json {
+        json!({
+            "type": "array",
+            "items": {"type": "string", "pattern": "^[^/]+$"},
+            "minItems": 1,
+            "uniqueItems": true,
+        })
+    }
+}
+
+/// Addresses and networks.
+pub(crate) struct Networks;
+
+impl Kind for Networks {
+    type Value = Vec<IpNet>;
+    const IN_ENVIRONMENT: bool = false;
+
+    fn read(
+        &self,
+        node: &Node,
+        spot: &Spot<'_>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Self::Value> {
+        let items = items(node, "a list of IP addresses and networks", spot, problems)?;
+        let mut networks = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let network = item.text().map(str::trim).and_then(|text| {
+                let address = text.parse::<IpAddr>().map(IpNet::from);
+                address.ok().or_else(|| text.parse().ok())
+            });
+            match network {
+                Some(network) => networks.push(network),
+                None => problems.push(
+                    spot.item(index, item.line)
+                        .wrong(item, "an IP address or a network such as `10.0.0.0/8`"),
+                ),
+            }
+        }
+        (networks.len() == items.len()).then_some(networks)
+    }
+
+    fn absent(&self) -> Option<Self::Value> {
+        Some(Vec::new())
+    }
+
+    fn show(&self, value: &Self::Value) -> Json {
+        list_or_null(value.iter().map(|net| net.to_string().into()).collect())
+    }
+
+    fn schema(&self) -> Json {
+        json!({"type": "array", "items": {"type": "string"}})
+    }
+}
+
+/// Tokens with the names of their callers.
+pub(crate) struct Tokens;
+
+impl Kind for Tokens {
+    type Value = Vec<NamedToken>;
+    const IN_ENVIRONMENT: bool = false;
+
+    fn read(
+        &self,
+        node: &Node,
+        spot: &Spot<'_>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Self::Value> {
+        let Value::List(items) = &node.value else {
+            let found = node.found_secret();
+            let message = format!("expected a list of `{{name, token}}`, found {found}");
+            return fail(problems, spot.problem(message));
+        };
+        let before = problems.len();
+        let tokens = items
+            .iter()
+            .enumerate()
+            .filter_map(|(index, item)| token(item, &spot.item(index, item.line), problems))
+            .collect();
+        (problems.len() == before).then_some(tokens)
+    }
+
+    fn absent(&self) -> Option<Self::Value> {
+        Some(Vec::new())
+    }
+
+    fn show(&self, value: &Self::Value) -> Json {
+        let one = |token: &NamedToken| match &token.source {
+            TokenSource::Value(secret) => json!({"name": token.name, "token": secret}),
+            TokenSource::File(path) => {
+                json!({"name": token.name, "token-file": path.to_string_lossy()})
+            }
+        };
+        list_or_null(value.iter().map(one).collect())
+    }
+
+    fn schema(&self) -> Json {
+        json!({"type": "array", "items": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "minLength": 1, "description": "Name of the caller."},
+                "token": {"type": "string", "minLength": 1, "description": "The token itself."},
+                "token-file": {"type": "string", "description": "File that holds the token."},
+                "token_file": {"$ref": "#/properties/tokens/items/properties/token-file"},
+            },
+            "required": ["name"],
+            "additionalProperties": false,
+        }})
+    }
+}
+
+fn token(node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<NamedToken> {
+    let fields = record(node, spot, &["name", "token", "token-file"], problems)?;
+    let read = |name| fields.iter().find(|(known, _)| *known == name);
+    let name = match read("name") {
+        Some((_, field)) => Text.read(&field.node, &spot.child("name", field.line), problems),
+        None => fail(problems, spot.problem("`name` is missing")),
+    };
+    let source = match (read("token"), read("token-file")) {
+        (Some((_, field)), None) => {
+            let spot = spot.child("token", field.line);
+            let secret = SecretText.read(&field.node, &spot, problems);
+            secret.map(TokenSource::Value)
+        }
+        (None, Some((_, field))) => {
+            let spot = spot.child("token-file", field.line);
+            Path.read(&field.node, &spot, problems)
+                .map(TokenSource::File)
+        }
+        _ => fail(
+            problems,
+            spot.problem("give either `token` or `token-file`"),
+        ),
+    };
+    Some(NamedToken {
+        name: name?,
+        source: source?,
+    })
+}
+
+/// Extensions that the card declares.
+pub(crate) struct Extensions;
+
+impl Kind for Extensions {
+    type Value = Vec<Extension>;
+    const IN_ENVIRONMENT: bool = false;
+
+    fn read(
+        &self,
+        node: &Node,
+        spot: &Spot<'_>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Self::Value> {
+        let items = items(node, "a list of extensions", spot, problems)?;
+        let mut extensions: Vec<Extension> = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let spot = spot.item(index, item.line);
+            let Some(extension) = extension(item, &spot, problems) else {
+                continue;
+            };
+            let uri = &extension.uri;
+            if extensions.iter().any(|known| known.uri == *uri) {
+                problems.push(spot.problem(format_args!("`{uri}` is already in the list")));
+            } else {
+                extensions.push(extension);
+            }
+        }
+        (extensions.len() == items.len()).then_some(extensions)
+    }
+
+    fn absent(&self) -> Option<Self::Value> {
+        Some(Vec::new())
+    }
+
+    fn show(&self, value: &Self::Value) -> Json {
+        list_or_null(value.iter().map(|extension| json!(extension)).collect())
+    }
+
+    fn schema(&self) -> Json {
+        json!({"type": "array", "items": {
+            "type": "object",
+            "properties": {
+                "uri": {"type": "string", "minLength": 1, "description": "URI of the extension."},
+                "required": {"type": "boolean", "description": "Whether clients must know it.", "default": false},
+                "description": {"type": "string", "description": "What it is for."},
+                "params": {"type": "object", "description": "Settings that the extension defines."},
+            },
+            "required": ["uri"],
+            "additionalProperties": false,
+        }})
+    }
+}
+
+fn extension(node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Extension> {
+    let names = ["uri", "required", "description", "params"];
+    let fields = record(node, spot, &names, problems)?;
+    let before = problems.len();
+    let mut extension = Extension::default();
+    for (name, field) in fields {
+        let spot = spot.child(name, field.line);
+        match name {
+            "uri" => extension.uri = Text.read(&field.node, &spot, problems).unwrap_or_default(),
+            "required" => {
+                extension.required = Flag.read(&field.node, &spot, problems).unwrap_or_default();
+            }
+            "description" => extension.description = Text.read(&field.node, &spot, problems),
+            _ => match field.node.to_json() {
+                Json::Object(params) => extension.params = Some(params),
+                _ => problems.push(spot.wrong(&field.node, "a mapping")),
+            },
+        }
+    }
+    if problems.len() == before && extension.uri.is_empty() {
+        problems.push(spot.problem("`uri` is missing"));
+    }
+    (problems.len() == before).then_some(extension)
+}
+
+/// The fields of a mapping in a list.
+fn record<'n>(
+    node: &'n Node,
+    spot: &Spot<'_>,
+    names: &[&'static str],
+    problems: &mut Vec<Problem>,
+) -> Option<Vec<(&'static str, &'n Field)>> {
+    let Value::Map(fields) = &node.value else {
+        let message = format!("expected a mapping, found {}", node.found_secret());
+        return fail(problems, spot.problem(message));
+    };
+    let names: Vec<Named> = names.iter().map(|name| (*name, *name)).collect();
+    Some(check_fields(fields, &names, spot, problems))
+}
+
+/// An empty list is the same as no list, and is shown as such.
+fn list_or_null(items: Vec<Json>) -> Json {
+    if items.is_empty() {
+        Json::Null
+    } else {
+        Json::Array(items)
+    }
+}
