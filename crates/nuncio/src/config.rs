@@ -6,6 +6,8 @@
 
 mod address;
 mod check;
+mod choice;
+mod entry;
 mod expand;
 mod keys;
 mod kind;

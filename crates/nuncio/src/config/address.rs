@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use serde_json::{Value as Json, json};
 
-use super::kind::{Choice, Kind, Text, fail};
+use super::choice::Choice;
+use super::kind::{Kind, Text, fail};
 use super::node::Node;
 use super::problem::{Problem, Spot};
 use super::types::Store;

@@ -15,12 +15,17 @@ use super::types::{Caller, TokenSource};
 /// No token is longer than this.
 const LONGEST_TOKEN: u64 = 64 * 1024;
 
+/// The keys that decide who may come in.
+const DOOR: [&str; 5] = ["host", "allow-open", "token", "token-file", "tokens"];
+
 /// Checks the rules and fills in the callers.
 pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<Problem>) {
     let before = problems.len();
     config.callers = callers(config, sources, problems);
-    let readable = problems.len() == before;
-    if readable && config.callers.is_empty() && !config.allow_open && !is_loopback(&config.host) {
+    // A wrong token is one problem, not two.
+    let readable = problems.len() == before && DOOR.iter().all(|key| sources.contains_key(key));
+    let open = config.callers.is_empty() && !is_loopback(&config.host);
+    if readable && open && !config.allow_open {
         let message = format!(
             "`{}` can be reached from other machines, and no token protects it; set `token`, \
              `token-file` or `tokens`, or say `allow-open: true` if everybody may use this agent",
@@ -66,7 +71,9 @@ fn clash(callers: &[Caller], name: &str, token: &Secret) -> Option<String> {
             "the name `{name}` is taken by an earlier token; names must differ"
         ));
     }
-    let same = callers.iter().find(|caller| caller.token == *token)?;
+    let same = callers
+        .iter()
+        .find(|caller| caller.token.expose() == token.expose())?;
     Some(format!(
         "`{name}` has the same token as `{}`; tokens must differ, or nobody knows who calls",
         same.name
@@ -141,11 +148,7 @@ fn read_token(path: &Path) -> Result<Secret, String> {
 }
 
 fn spot<'a>(sources: &'a Sources, key: &'static str) -> Spot<'a> {
-    const UNSET: &Source = &Source {
-        origin: Origin::Default,
-        line: None,
-    };
-    let source = sources.get(key).unwrap_or(UNSET);
+    let source = sources.get(key).unwrap_or(&Source::DEFAULT);
     Spot {
         key: key.to_owned(),
         origin: &source.origin,

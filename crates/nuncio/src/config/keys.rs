@@ -11,11 +11,11 @@ use ipnet::IpNet;
 use serde_json::Value as Json;
 
 use super::address::{Host, PublicUrl, StoreUrl};
-use super::kind::{
-    Choice, Count, Flag, Kind, Maybe, Path, Port, SecretText, Size, Text, Time, TimeOrOff,
-};
+use super::choice::Choice;
+use super::entry::{Extensions, Tokens};
+use super::kind::{Count, Flag, Kind, Maybe, Path, Port, SecretText, Size, Text, Time, TimeOrOff};
 use super::layers::{Layers, Sources, default_of};
-use super::list::{Exposure, Extensions, Networks, Tenants, Tokens, Transports};
+use super::list::{Exposure, Networks, Tenants, Transports};
 use super::problem::Problem;
 use super::secret::Secret;
 use super::types::{

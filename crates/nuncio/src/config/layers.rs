@@ -43,7 +43,7 @@ impl Environment {
     }
 }
 
-/// Where each effective value came from.
+/// Where each effective value came from. A key whose value is wrong is not in it.
 pub(crate) type Sources = BTreeMap<&'static str, Source>;
 
 /// The values of one origin.
@@ -66,7 +66,8 @@ pub(crate) struct Layers<'a> {
 
 impl Layers<'_> {
     /// Reads a key. Values that are overruled are checked as well: a mistake in the file stays a
-    /// mistake while a flag hides it.
+    /// mistake while a flag hides it. If the value that counts is wrong, the next one stands in for
+    /// it, so that the rules about several keys can still be checked, and no source is noted.
     pub(crate) fn resolve<K: Kind>(
         &self,
         key: &'static str,
@@ -74,39 +75,38 @@ impl Layers<'_> {
         sources: &mut Sources,
         problems: &mut Vec<Problem>,
     ) -> Option<K::Value> {
-        let mut winner = None;
+        let mut result = None;
+        let mut source = None;
         for entry in self.layers.iter().filter_map(|layer| layer.get(key)) {
+            // A default that nobody needs may not fail, for want of a home directory.
+            if result.is_some() && entry.origin == Origin::Default {
+                break;
+            }
             let spot = Spot {
                 key: key.to_owned(),
                 origin: &entry.origin,
                 line: entry.line,
                 home: self.home,
             };
-            // A default that nobody needs may not fail, for want of a home directory.
-            if winner.is_some() && entry.origin == Origin::Default {
-                break;
-            }
-            let value = kind.read(&entry.node, &spot, problems);
-            winner.get_or_insert((value, entry));
+            let value = match entry.node.value {
+                Value::Unreadable => None,
+                _ => kind.read(&entry.node, &spot, problems),
+            };
+            source.get_or_insert_with(|| value.is_some().then(|| entry.source()));
+            result = result.or(value);
         }
-        let Some((value, entry)) = winner else {
-            sources.insert(
-                key,
-                Source {
-                    origin: Origin::Default,
-                    line: None,
-                },
-            );
-            return kind.absent();
-        };
-        sources.insert(
-            key,
-            Source {
-                origin: entry.origin.clone(),
-                line: entry.line,
-            },
-        );
-        value
+        let source = source.unwrap_or(Some(Source::DEFAULT));
+        sources.extend(source.map(|source| (key, source)));
+        result.or_else(|| kind.absent())
+    }
+}
+
+impl Entry {
+    fn source(&self) -> Source {
+        Source {
+            origin: self.origin.clone(),
+            line: self.line,
+        }
     }
 }
 
@@ -243,7 +243,11 @@ pub(crate) fn document(
     let lookup = |name: &str| environment.text(name);
     for field in &mut fields {
         let spot = whole.child(&field.key, field.line);
+        let before = problems.len();
         expand(&mut field.node, &spot, &lookup, problems);
+        if problems.len() > before {
+            field.node.value = Value::Unreadable;
+        }
     }
     check_fields(&fields, &spellings(), &whole, problems)
         .into_iter()

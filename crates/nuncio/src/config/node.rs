@@ -29,6 +29,8 @@ pub(crate) enum Value {
     Loose(String),
     List(Vec<Node>),
     Map(Vec<Field>),
+    /// A value that could not be expanded. The problem is already told.
+    Unreadable,
 }
 
 /// One `key: value` of a mapping, duplicates included.
@@ -66,6 +68,7 @@ impl Node {
             Value::Text(text) | Value::Loose(text) => format!("the text {}", quote(text)),
             Value::List(_) => "a list".to_owned(),
             Value::Map(_) => "a mapping".to_owned(),
+            Value::Unreadable => "something unreadable".to_owned(),
         }
     }
 
@@ -78,13 +81,14 @@ impl Node {
             Value::Text(_) | Value::Loose(_) => "text",
             Value::List(_) => "a list",
             Value::Map(_) => "a mapping",
+            Value::Unreadable => "something unreadable",
         }
     }
 
     /// The value as JSON, for settings that are handed on as they are.
     pub(crate) fn to_json(&self) -> Json {
         match &self.value {
-            Value::Null => Json::Null,
+            Value::Null | Value::Unreadable => Json::Null,
             Value::Bool(value) => (*value).into(),
             Value::Int(value) => i64::try_from(*value)
                 .map(Json::from)
@@ -147,6 +151,9 @@ pub(crate) fn parse(text: &str) -> Result<Node, SyntaxError> {
 /// The parser's message without the position, which is told in our own words.
 fn plain(message: &str) -> String {
     let first = message.lines().next().unwrap_or_default();
+    if first.starts_with("multiple YAML documents") {
+        return "a second document begins here; keep one".to_owned();
+    }
     let end = first.find(" at line ").unwrap_or(first.len());
     first[..end].trim_end_matches([':', ',']).to_owned()
 }

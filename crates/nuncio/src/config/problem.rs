@@ -48,6 +48,12 @@ impl fmt::Display for Source {
 }
 
 impl Source {
+    /// Nobody has set it.
+    pub(crate) const DEFAULT: Self = Self {
+        origin: Origin::Default,
+        line: None,
+    };
+
     /// The same for machines.
     pub(crate) fn to_json(&self) -> Json {
         match &self.origin {
