@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn seed_spellings_and_the_trailing_command_work() {
+    fn other_spellings_and_the_trailing_command_work() {
         let cli =
             Cli::try_parse_from(["nuncio", "a2a", "-d", "--port", "1", "--", "x", "-y"]).unwrap();
         assert!(cli.debug);

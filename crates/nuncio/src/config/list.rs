@@ -49,7 +49,7 @@ fn words<'s>(node: &Node, spot: &Spot<'s>) -> Option<Vec<(String, Spot<'s>)>> {
     }
 }
 
-/// The ways in. Names are those of the seeds, without regard to case, hyphens or underscores.
+/// The ways in. Names are read without regard to case, `_` as `-`.
 pub(crate) struct Transports;
 
 const TRANSPORTS: Choice<Transport> = Choice {

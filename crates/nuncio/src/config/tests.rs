@@ -137,7 +137,7 @@ fn the_newer_variable_of_a_token_wins() {
 }
 
 #[test]
-fn thinking_exposure_has_the_words_of_the_seed() {
+fn thinking_exposure_has_many_words_for_all_and_nothing() {
     let read = |file: &str| load(&[], &[], file).map(|loaded| loaded.config.thinking_exposure);
     for file in ["none", "OFF", "false", "0", "\"\"", "[]", "[none]"] {
         assert_eq!(
@@ -163,7 +163,7 @@ fn thinking_exposure_has_the_words_of_the_seed() {
 }
 
 #[test]
-fn names_of_fields_and_keys_agree() {
+fn the_table_is_tidy_and_debug_keeps_secrets() {
     for key in KEYS {
         for name in key.names {
             assert!(
