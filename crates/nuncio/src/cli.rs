@@ -1,0 +1,224 @@
+//! The command line, as clap sees it.
+//!
+//! Values of settings stay text here: the configuration checks a flag, a variable and a line of
+//! the file with the same code and the same words.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Puts any agent on the A2A network.
+#[derive(Debug, Parser)]
+#[command(name = "nuncio", version, propagate_version = true)]
+pub(crate) struct Cli {
+    /// Log in detail (RUST_LOG has the last word)
+    #[arg(long, short, global = true)]
+    pub(crate) debug: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve an agent over A2A
+    #[command(visible_alias = "a2a")]
+    Serve(ServeArgs),
+    /// Talk to an A2A agent
+    #[command(visible_alias = "a2a-client")]
+    Client(ClientArgs),
+    /// Check, show or describe the configuration
+    Config(ConfigArgs),
+    /// Check that everything this configuration needs is there
+    Doctor(ServeArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+/// What decides how the server runs. `config check`, `config show` and `doctor` take the same
+/// flags, so that they speak about the server that `serve` would start.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ServeArgs {
+    /// Configuration file (YAML)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Wire form of events and defaults
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Agent to serve
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Address or name to listen on
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Port to listen on, 0 for any free one
+    #[arg(long, value_name = "N")]
+    port: Option<String>,
+    /// Transport to serve (repeatable)
+    #[arg(long, value_name = "TRANSPORT")]
+    transport: Vec<String>,
+    /// Where tasks are kept
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// Directory for the database and other files
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<String>,
+    /// What clients see of the agent's thinking (repeatable)
+    #[arg(long, value_name = "TYPE")]
+    thinking_exposure: Vec<String>,
+    /// Command of the agent
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+impl ServeArgs {
+    /// The settings that were given as flags, by the name of their key.
+    pub(crate) fn settings(&self) -> Vec<(&'static str, Vec<String>)> {
+        let one = |value: &Option<String>| value.iter().cloned().collect::<Vec<_>>();
+        let mut settings = vec![
+            ("profile", one(&self.profile)),
+            ("agent", one(&self.agent)),
+            ("host", one(&self.host)),
+            ("port", one(&self.port)),
+            ("transport", self.transport.clone()),
+            ("store", one(&self.store)),
+            ("data-dir", one(&self.data_dir)),
+            ("thinking-exposure", self.thinking_exposure.clone()),
+        ];
+        settings.retain(|(_, values)| !values.is_empty());
+        settings
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Report every mistake in the configuration
+    Check(ServeArgs),
+    /// Print the effective configuration, and where each value comes from
+    Show(ShowArgs),
+    /// Print a JSON Schema of the configuration file, for editors
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) output: ShowOutput,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum ShowOutput {
+    #[default]
+    Table,
+    Json,
+    Yaml,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// Shell to complete for
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ClientArgs {
+    #[command(subcommand)]
+    pub(crate) command: ClientCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClientCommand {
+    /// Send a message and print the answer
+    Call(CallArgs),
+    /// Print the card of an agent
+    Discover(DiscoverArgs),
+}
+
+#[derive(Debug, Args)]
+#[allow(dead_code, reason = "read by the client commands")]
+pub(crate) struct CallArgs {
+    /// Address of the agent
+    #[arg(long)]
+    pub(crate) url: String,
+    /// Text to send
+    #[arg(long, short)]
+    pub(crate) prompt: String,
+    /// Print events as they happen
+    #[arg(long)]
+    pub(crate) stream: bool,
+    /// Continue this conversation
+    #[arg(long, value_name = "ID")]
+    pub(crate) context_id: Option<String>,
+    /// Continue this task
+    #[arg(long, value_name = "ID")]
+    pub(crate) task_id: Option<String>,
+    /// Bearer token
+    #[arg(long)]
+    pub(crate) token: Option<Token>,
+    /// Give up after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: u64,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) output: ClientOutput,
+}
+
+#[derive(Debug, Args)]
+#[allow(dead_code, reason = "read by the client commands")]
+pub(crate) struct DiscoverArgs {
+    /// Address of the agent
+    #[arg(long)]
+    pub(crate) url: String,
+    /// Bearer token
+    #[arg(long)]
+    pub(crate) token: Option<Token>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) output: ClientOutput,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum ClientOutput {
+    #[default]
+    Text,
+    Json,
+}
+
+/// A token on the command line, kept out of the log like every other secret.
+pub(crate) type Token = crate::config::Secret;
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn other_spellings_and_the_trailing_command_work() {
+        let cli =
+            Cli::try_parse_from(["nuncio", "a2a", "-d", "--port", "1", "--", "x", "-y"]).unwrap();
+        assert!(cli.debug);
+        let Command::Serve(args) = cli.command else {
+            panic!("a2a is serve");
+        };
+        assert_eq!(args.settings(), [("port", vec!["1".to_owned()])]);
+        assert_eq!(args.command, ["x", "-y"]);
+        let call = ["nuncio", "a2a-client", "call", "--url", "u", "-p", "hi"];
+        assert!(Cli::try_parse_from(call).is_ok());
+    }
+}

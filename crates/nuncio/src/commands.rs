@@ -1,0 +1,7 @@
+//! One file per command.
+
+pub(crate) mod client;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod serve;

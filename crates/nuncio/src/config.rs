@@ -1,0 +1,174 @@
+//! The configuration: one YAML file, environment variables and flags, made into one [`Config`].
+//!
+//! ```text
+//! flags, environment, file, profile, defaults -> layers -> keys and kinds -> check -> Config
+//! ```
+
+mod address;
+mod check;
+mod choice;
+mod entry;
+mod expand;
+mod keys;
+mod kind;
+mod layers;
+mod list;
+mod nearest;
+mod node;
+mod problem;
+mod record;
+mod schema;
+mod secret;
+#[cfg(test)]
+mod tests;
+mod types;
+mod units;
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::ServeArgs;
+use crate::failure::Failure;
+
+pub(crate) use keys::Config;
+pub(crate) use layers::Sources;
+pub(crate) use schema::schema;
+pub(crate) use secret::Secret;
+#[allow(unused_imports, reason = "the types of public fields")]
+pub(crate) use types::{
+    AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken,
+    Profile, Store, Thinking, TokenSource, Transport,
+};
+
+pub(crate) use problem::Source;
+
+use layers::{Environment, Layers};
+use problem::{Origin, Problem};
+
+/// No configuration that a person writes is larger.
+const LARGEST_FILE: u64 = 1024 * 1024;
+
+/// A configuration, and what is to be said about it.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) config: Config,
+    /// Where each value came from.
+    pub(crate) sources: Sources,
+    /// What looks like a mistake but stops nothing.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Loads the configuration that these arguments and the environment ask for.
+pub(crate) fn load(args: &ServeArgs) -> Result<Loaded, Failure> {
+    let file = match &args.config {
+        Some(path) => Some((path.clone(), read_file(path)?)),
+        None => None,
+    };
+    let inputs = Inputs {
+        settings: args.settings(),
+        command: &args.command,
+        file: file
+            .as_ref()
+            .map(|(path, text)| (path.clone(), text.as_str())),
+        environment: Environment::of_process(),
+    };
+    resolve(inputs).map_err(|problems| {
+        Failure::usage(problems.into_iter().map(|problem| problem.text).collect())
+    })
+}
+
+fn read_file(path: &Path) -> Result<String, Failure> {
+    use std::io::Read;
+
+    let shown = path.display();
+    let refuse = |message: String| Failure::usage(vec![message]);
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes))
+        .map_err(|error| {
+            refuse(format!(
+                "cannot read the configuration file `{shown}`: {error}"
+            ))
+        })?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(refuse(format!(
+            "the configuration file `{shown}` is larger than 1 MiB"
+        )));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+        refuse(format!(
+            "the configuration file `{shown}` is not UTF-8 text, see line {line}"
+        ))
+    })
+}
+
+/// Everything that has a say.
+struct Inputs<'a> {
+    settings: Vec<(&'static str, Vec<String>)>,
+    command: &'a [String],
+    file: Option<(PathBuf, &'a str)>,
+    environment: Environment,
+}
+
+/// Puts the layers together and reads the configuration out of them, or says all that is wrong,
+/// in the order of the file.
+fn resolve(inputs: Inputs<'_>) -> Result<Loaded, Vec<Problem>> {
+    let Inputs {
+        settings,
+        command,
+        file,
+        environment,
+    } = inputs;
+    let (mut problems, mut warnings, mut sources) = (Vec::new(), Vec::new(), Sources::new());
+    if !command.is_empty() {
+        let text = "no agent of this build runs a command; remove what follows `--`".to_owned();
+        problems.push(Problem { line: None, text });
+    }
+    let mut stack = vec![
+        layers::flags(settings),
+        layers::environment(&environment, &mut problems, &mut warnings),
+    ];
+    if let Some((path, text)) = file {
+        let origin = Origin::File(path);
+        stack.push(layers::document(text, &origin, &environment, &mut problems));
+    }
+    stack.push(layers::defaults());
+    let mut layers = Layers {
+        layers: stack,
+        home: environment.home.as_deref(),
+    };
+    add_profile(&mut layers, &environment, &mut problems);
+    let config = Config::read(&layers, &mut sources, &mut problems);
+    let config = config.map(|mut config| {
+        check::check(&mut config, &sources, &mut problems);
+        config
+    });
+    match config {
+        Some(config) if problems.is_empty() => Ok(Loaded {
+            config,
+            sources,
+            warnings,
+        }),
+        _ => {
+            problems.sort_by_key(|problem| problem.line);
+            Err(problems)
+        }
+    }
+}
+
+/// Puts the layer of the chosen profile below the file and above the defaults.
+fn add_profile(layers: &mut Layers<'_>, environment: &Environment, problems: &mut Vec<Problem>) {
+    // A wrong name is reported when the key is read with all others.
+    let (sources, ignored) = (&mut Sources::new(), &mut Vec::new());
+    let Some(profile) = layers.resolve("profile", &keys::PROFILES, sources, ignored) else {
+        return;
+    };
+    let text = match profile {
+        Profile::Nuncio => include_str!("config/profiles/nuncio.yml"),
+    };
+    let origin = Origin::Profile(keys::PROFILES.name(profile).to_owned());
+    let layer = layers::document(text, &origin, environment, problems);
+    let above_defaults = layers.layers.len().saturating_sub(1);
+    layers.layers.insert(above_defaults, layer);
+}

@@ -1,0 +1,158 @@
+//! Rules that concern several keys, or the world outside of the file.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::Config;
+use super::address::is_loopback;
+use super::kind::check_token;
+use super::layers::Sources;
+use super::problem::{Origin, Problem, Source, Spot};
+use super::secret::Secret;
+use super::types::{Caller, TokenSource};
+
+/// No token is longer than this.
+const LONGEST_TOKEN: u64 = 64 * 1024;
+
+/// The keys that decide who may come in.
+const DOOR: [&str; 5] = ["host", "allow-open", "token", "token-file", "tokens"];
+
+/// Checks the rules and fills in the callers.
+pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<Problem>) {
+    let before = problems.len();
+    config.callers = callers(config, sources, problems);
+    // A wrong token is one problem, not two.
+    let readable = problems.len() == before && DOOR.iter().all(|key| sources.contains_key(key));
+    let open = config.callers.is_empty() && !is_loopback(&config.host);
+    if readable && open && !config.allow_open {
+        let message = format!(
+            "`{}` can be reached from other machines, and no token protects it; set `token`, \
+             `token-file` or `tokens`, or say `allow-open: true` if everybody may use this agent",
+            config.host
+        );
+        problems.push(spot(sources, "host").problem(message));
+    }
+}
+
+/// Everybody who may come in.
+fn callers(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) -> Vec<Caller> {
+    let mut callers: Vec<Caller> = Vec::new();
+    let single = single(config, sources, problems).map(|(key, source)| {
+        let name = "default".to_owned();
+        (name, source, spot(sources, key))
+    });
+    let list = config.tokens.iter().enumerate().map(|(index, token)| {
+        let spot = spot(sources, "tokens").item(index, None);
+        (token.name.clone(), token.source.clone(), spot)
+    });
+    for (name, source, spot) in single.into_iter().chain(list) {
+        let token = match source {
+            TokenSource::Value(secret) => secret,
+            TokenSource::File(path) => match read_token(&path) {
+                Ok(secret) => secret,
+                Err(message) => {
+                    problems.push(spot.problem(message));
+                    continue;
+                }
+            },
+        };
+        if let Some(message) = clash(&callers, &name, &token) {
+            problems.push(spot.problem(message));
+        }
+        callers.push(Caller { name, token });
+    }
+    callers
+}
+
+fn clash(callers: &[Caller], name: &str, token: &Secret) -> Option<String> {
+    if callers.iter().any(|caller| caller.name == name) {
+        return Some(format!(
+            "the name `{name}` is taken by an earlier token; names must differ"
+        ));
+    }
+    let same = callers
+        .iter()
+        .find(|caller| caller.token.expose() == token.expose())?;
+    Some(format!(
+        "`{name}` has the same token as `{}`; tokens must differ, or nobody knows who calls",
+        same.name
+    ))
+}
+
+/// The one of `token` and `token-file` that holds. The higher origin wins; of the same origin,
+/// there may be only one.
+fn single(
+    config: &Config,
+    sources: &Sources,
+    problems: &mut Vec<Problem>,
+) -> Option<(&'static str, TokenSource)> {
+    let token = config.token.clone().map(TokenSource::Value);
+    let file = config.token_file.clone().map(TokenSource::File);
+    let (Some(token), Some(file)) = (&token, &file) else {
+        let token = token.map(|source| ("token", source));
+        return token.or_else(|| file.map(|source| ("token-file", source)));
+    };
+    let rank = |key| {
+        sources
+            .get(key)
+            .map_or(u8::MAX, |source| rank(&source.origin))
+    };
+    match rank("token").cmp(&rank("token-file")) {
+        std::cmp::Ordering::Less => Some(("token", token.clone())),
+        std::cmp::Ordering::Greater => Some(("token-file", file.clone())),
+        std::cmp::Ordering::Equal => {
+            let message = "`token` is set as well; keep one of them";
+            problems.push(spot(sources, "token-file").problem(message));
+            None
+        }
+    }
+}
+
+fn rank(origin: &Origin) -> u8 {
+    match origin {
+        Origin::Flag => 0,
+        Origin::Environment(_) => 1,
+        Origin::File(_) => 2,
+        Origin::Profile(_) => 3,
+        Origin::Default => 4,
+    }
+}
+
+/// Reads a file that holds one token and that only its owner may read.
+fn read_token(path: &Path) -> Result<Secret, String> {
+    let shown = path.display();
+    let unreadable = |error| format!("cannot read `{shown}`: {error}");
+    // Asked before opening: opening a pipe would wait for its other end.
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        return Err(format!("`{shown}` is not a file"));
+    }
+    let file = File::open(path).map_err(unreadable)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = file.metadata().map_err(unreadable)?.permissions().mode();
+        if mode & 0o066 != 0 {
+            return Err(format!(
+                "other users can read `{shown}`; run `chmod 600 {shown}`"
+            ));
+        }
+    }
+    let mut text = String::new();
+    file.take(LONGEST_TOKEN)
+        .read_to_string(&mut text)
+        .map_err(unreadable)?;
+    let token = text.trim();
+    check_token(token).map_err(|message| format!("`{shown}`: {message}"))?;
+    Ok(Secret(token.to_owned()))
+}
+
+fn spot<'a>(sources: &'a Sources, key: &'static str) -> Spot<'a> {
+    let source = sources.get(key).unwrap_or(&Source::DEFAULT);
+    Spot {
+        key: key.to_owned(),
+        origin: &source.origin,
+        line: source.line,
+        home: None,
+    }
+}

@@ -1,0 +1,198 @@
+//! Every key, once: its spelling, type, kind, default and meaning.
+//!
+//! The file, the environment, `config show`, `config schema`, the suggestions for misspelled keys
+//! and the [`Config`] struct are all made from this table, so none of them can know a key that
+//! the others do not.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use serde_json::Value as Json;
+
+use super::address::{Host, PublicUrl, StoreUrl};
+use super::choice::Choice;
+use super::entry::{Extensions, Tokens};
+use super::kind::{Count, Flag, Kind, Maybe, Path, Port, SecretText, Size, Text, Time, TimeOrOff};
+use super::layers::{Layers, Sources, default_of};
+use super::list::{Exposure, Networks, Tenants, Transports};
+use super::problem::Problem;
+use super::secret::Secret;
+use super::types::{
+    AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken,
+    Profile, Store, Thinking, Transport,
+};
+
+/// What is known about a key apart from its type.
+pub(crate) struct Key {
+    /// The name, and after it other spellings that mean the same.
+    pub(crate) names: &'static [&'static str],
+    /// What it is for, in Markdown.
+    pub(crate) doc: &'static str,
+    /// What holds if nobody says anything, as a file would have it.
+    pub(crate) default: Option<&'static str>,
+    /// Whether an environment variable can set it.
+    pub(crate) in_environment: bool,
+    /// Its JSON Schema, without description and default.
+    pub(crate) schema: fn() -> Json,
+    /// The default as JSON.
+    pub(crate) default_json: fn() -> Option<Json>,
+}
+
+impl Key {
+    /// The name that messages and listings use.
+    pub(crate) fn name(&self) -> &'static str {
+        self.names[0]
+    }
+}
+
+/// The type of a kind's `IN_ENVIRONMENT`, for the table.
+const fn in_environment<K: Kind>(_: &K) -> bool {
+    K::IN_ENVIRONMENT
+}
+
+macro_rules! keys {
+    ($( #[doc = $doc:literal] [$($name:literal),+] $field:ident: $type:ty, $kind:expr $(, $default:literal)?; )*) => {
+        /// The effective configuration: checked, expanded, typed.
+        #[derive(Clone, Debug)]
+        pub(crate) struct Config {
+            $( #[doc = $doc] pub(crate) $field: $type, )*
+            /// Everybody who may come in: `token`, `token-file` and `tokens` together, files read.
+            /// Empty means that everybody may.
+            pub(crate) callers: Vec<Caller>,
+        }
+
+        /// The table of keys, in the order of the documentation.
+        pub(crate) static KEYS: &[Key] = &[$(
+            Key {
+                names: &[$($name),+],
+                doc: $doc.trim_ascii(),
+                default: keys!(@default $($default)?),
+                in_environment: in_environment(&$kind),
+                schema: || $kind.schema(),
+                default_json: || default_of(&$kind, keys!(@default $($default)?)),
+            },
+        )*];
+
+        impl Config {
+            /// Reads every key from the layers and remembers where each value came from.
+            pub(super) fn read(
+                layers: &Layers<'_>,
+                sources: &mut Sources,
+                problems: &mut Vec<Problem>,
+            ) -> Option<Self> {
+                $( let $field = layers.resolve([$($name),+][0], &$kind, sources, problems); )*
+                Some(Self { $( $field: $field?, )* callers: Vec::new() })
+            }
+
+            /// Every key with its value as a file would have it, secrets masked.
+            pub(crate) fn values(&self) -> Vec<(&'static str, Json)> {
+                vec![$( ([$($name),+][0], $kind.show(&self.$field)) ),*]
+            }
+        }
+    };
+    (@default) => { None };
+    (@default $default:literal) => { Some($default) };
+}
+
+keys! {
+    /// Address or name to listen on. Anything but a loopback address needs a token, or `allow-open`.
+    ["host"] host: String, Host, "127.0.0.1";
+    /// Port to listen on. 0 takes any free port.
+    ["port"] port: u16, Port, "41242";
+    /// Transport, or list of transports, to serve: `http`.
+    ["transport"] transport: Vec<Transport>, Transports, "http";
+    /// Wire form of events, and a set of defaults: `nuncio`.
+    ["profile"] profile: Profile, PROFILES, "nuncio";
+    /// Agent to serve: `demo`.
+    ["agent"] agent: AgentKind, Choice { what: "agent", names: &[("demo", AgentKind::Demo)] }, "demo";
+    /// Name on the agent's card. Without it, the agent's own.
+    ["name"] name: Option<String>, Maybe(Text);
+    /// Description on the agent's card. Without it, the agent's own.
+    ["description"] description: Option<String>, Maybe(Text);
+    /// Version of the agent on its card. Without it, the agent's own.
+    ["agent-version"] agent_version: Option<String>, Maybe(Text);
+    /// Where tasks are kept: `sqlite` (below `data-dir`) or `memory`.
+    ["store"] store: Store, StoreUrl, "sqlite";
+    /// Directory for the database and other files.
+    ["data-dir", "persistence-dir"] data_dir: PathBuf, Path, "~/.nuncio";
+    /// What an acknowledged event survives: `full` a power cut, `normal` a crash of the process.
+    ["durability"] durability: Durability, Choice {
+        what: "durability", names: &[("full", Durability::Full), ("normal", Durability::Normal)],
+    }, "full";
+    /// Bearer token of the one caller, who is named `default`.
+    ["token"] token: Option<Secret>, Maybe(SecretText);
+    /// File that holds that token. Nobody but its owner may read it.
+    ["token-file"] token_file: Option<PathBuf>, Maybe(Path);
+    /// List of callers, each `{name, token}` or `{name, token-file}`.
+    ["tokens"] tokens: Vec<NamedToken>, Tokens;
+    /// Address that the card tells to clients, if it is not the one listened on.
+    ["public-url"] public_url: Option<String>, Maybe(PublicUrl);
+    /// List of IP addresses and networks whose `X-Forwarded-*` headers are believed.
+    ["trusted-proxies"] trusted_proxies: Vec<IpNet>, Networks;
+    /// Shape of the card: `union` (for clients of both versions), `1.0` or `0.3`.
+    ["card-format"] card_format: CardFormat, Choice { what: "card format", names: &[
+        ("union", CardFormat::Union), ("1.0", CardFormat::V1_0), ("0.3", CardFormat::V0_3),
+    ] }, "union";
+    /// Whether to serve everybody on a non-loopback address when there is no token.
+    ["allow-open"] allow_open: bool, Flag, "false";
+    /// List of the only tenants that exist. Without it, any.
+    ["tenants"] tenants: Vec<String>, Tenants;
+    /// List of extensions that the card declares, each `{uri, required, description, params}`.
+    ["extensions"] extensions: Vec<Extension>, Extensions;
+    /// What clients see of the agent's thinking: `raw-thinking`, `tool-trace`, a list of them, `all` or `none`.
+    ["thinking-exposure"] thinking_exposure: Vec<Thinking>, Exposure, "tool-trace";
+    /// Whether every permission that the agent asks for is granted without asking anybody.
+    ["auto-approve-permissions"] auto_approve_permissions: bool, Flag, "false";
+    /// What marks two sends as the same one: `key` (the `Idempotency-Key` header) or `message-id` (the message's id as well).
+    ["idempotent-send"] idempotent_send: IdempotentSend, Choice {
+        what: "value",
+        names: &[("key", IdempotentSend::Key), ("message-id", IdempotentSend::MessageId)],
+    }, "key";
+    /// Whether a JSON-RPC request without `A2A-Version` but with a method name of 1.0 is served as 1.0.
+    ["lenient-version"] lenient_version: bool, Flag, "false";
+    /// How long finished tasks stay.
+    ["retention"] retention: Duration, Time { zero: false }, "30d";
+    /// How long a silent server keeps its running turns.
+    ["lease-ttl"] lease_ttl: Duration, Time { zero: false }, "15s";
+    /// Largest request body.
+    ["max-body"] max_body: u64, Size { min: 1 << 10, max: 1 << 40 }, "10MiB";
+    /// Largest request head.
+    ["max-header"] max_header: u64, Size { min: 8 << 10, max: 16 << 20 }, "64KiB";
+    /// Most streams open at a time.
+    ["max-streams"] max_streams: u64, Count, "10000";
+    /// Most connections open at a time.
+    ["max-connections"] max_connections: u64, Count, "10000";
+    /// Most turns running at a time. Others wait.
+    ["max-running-turns"] max_running_turns: u64, Count, "256";
+    /// Most turns waiting at a time. Others are refused.
+    ["max-queued-turns"] max_queued_turns: u64, Count, "10000";
+    /// How long a client may take to send the head of a request.
+    ["header-timeout"] header_timeout: Duration, Time { zero: false }, "10s";
+    /// How long a client may take to send the body of a request.
+    ["body-timeout"] body_timeout: Duration, Time { zero: false }, "30s";
+    /// How long a connection may stay open without a request.
+    ["idle-timeout"] idle_timeout: Duration, Time { zero: false }, "75s";
+    /// How often a silent stream sends a sign of life.
+    ["keep-alive"] keep_alive: Duration, Time { zero: false }, "15s";
+    /// How long one turn of the agent may take.
+    ["turn-timeout"] turn_timeout: Duration, Time { zero: false }, "1h";
+    /// How long the agent may be silent during a turn. 0 means any time.
+    ["silence-timeout"] silence_timeout: Option<Duration>, TimeOrOff, "0";
+    /// How long an approval waits for its answer.
+    ["approval-timeout"] approval_timeout: Duration, Time { zero: false }, "1h";
+    /// How long a canceled turn may take to end before it is cut off.
+    ["cancel-grace"] cancel_grace: Duration, Time { zero: true }, "5s";
+    /// How long running turns and open streams may take to end when the server stops.
+    ["drain-timeout"] drain_timeout: Duration, Time { zero: true }, "10s";
+    /// Form of the log on stderr: `text`, `json`, or `auto` (text at a terminal, JSON elsewhere).
+    ["log"] log: LogFormat, Choice { what: "log format", names: &[
+        ("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json),
+    ] }, "auto";
+}
+
+/// The profiles, which are looked up before the other keys are read.
+pub(crate) const PROFILES: Choice<Profile> = Choice {
+    what: "profile",
+    names: &[("nuncio", Profile::Nuncio)],
+};

@@ -1,0 +1,69 @@
+//! How a command fails: what it says, and the exit code that scripts branch on.
+
+use std::process::ExitCode;
+
+/// What kind of failure it is. The number is the exit code, and part of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The task or the call failed.
+    Failed = 1,
+    /// Wrong usage or a wrong configuration.
+    Usage = 2,
+    /// Nobody answers at the other end.
+    #[allow(dead_code, reason = "for commands that talk to a server")]
+    Unreachable = 3,
+    /// The other end does not let this caller in.
+    #[allow(dead_code, reason = "for commands that talk to a server")]
+    Authentication = 4,
+    /// The answer did not come in time.
+    #[allow(dead_code, reason = "for commands that talk to a server")]
+    Timeout = 5,
+}
+
+/// A failed command.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    messages: Vec<String>,
+}
+
+impl Failure {
+    /// A failure with one message.
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            messages: vec![message.into()],
+        }
+    }
+
+    /// The plain "it did not work".
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::new(Kind::Failed, message)
+    }
+
+    /// Everything that is wrong with the usage or the configuration, in reading order.
+    pub(crate) fn usage(messages: Vec<String>) -> Self {
+        Self {
+            kind: Kind::Usage,
+            messages,
+        }
+    }
+
+    /// Tells the person on stderr.
+    pub(crate) fn report(&self) {
+        for message in &self.messages {
+            eprintln!("error: {message}");
+        }
+    }
+
+    /// Tells the calling program.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.kind as u8)
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::failed(format!("{error:#}"))
+    }
+}

@@ -1,0 +1,36 @@
+//! The log: text for people at a terminal, JSON lines for machines, always on stderr.
+
+use std::io::{self, IsTerminal};
+
+use tracing_subscriber::EnvFilter;
+
+use crate::config::LogFormat;
+
+/// Starts the log. `RUST_LOG` decides the level if it is set, `--debug` otherwise.
+pub(crate) fn init(format: LogFormat, debug: bool) {
+    let level = if debug { "debug" } else { "info" };
+    let filter = match std::env::var("RUST_LOG") {
+        Ok(directives) if !directives.is_empty() => {
+            EnvFilter::try_new(&directives).unwrap_or_else(|error| {
+                eprintln!("warning: RUST_LOG is not understood, using `{level}`: {error}");
+                EnvFilter::new(level)
+            })
+        }
+        _ => EnvFilter::new(level),
+    };
+    let terminal = io::stderr().is_terminal();
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(terminal && std::env::var_os("NO_COLOR").is_none());
+    let text = match format {
+        LogFormat::Auto => terminal,
+        LogFormat::Text => true,
+        LogFormat::Json => false,
+    };
+    if text {
+        builder.init();
+    } else {
+        builder.json().flatten_event(true).init();
+    }
+}
