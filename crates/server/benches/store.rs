@@ -1,0 +1,213 @@
+//! What an append and a create cost: `cargo bench -p nuncio-server --bench store`.
+//!
+//! 64 tasks write at once. "each" waits for every acknowledgement before the next event, as a task
+//! that streams does; "ahead" keeps 64 events under way per task, as a burst does.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use nuncio_protocol::{ContextId, TaskId};
+use nuncio_server::store::sqlite::{Durability, SqliteOptions};
+use nuncio_server::store::{
+    Acknowledge, Append, AppendError, Created, Lease, MemoryStore, NewTask, Scope, Seq,
+    SqliteStore, State, Store, TaskKey,
+};
+use tokio::sync::watch;
+
+const TASKS: u64 = 64;
+
+struct Heard(watch::Sender<Seq>);
+
+impl Acknowledge for Heard {
+    fn committed(&self, seq: Seq) {
+        self.0.send_replace(seq);
+    }
+
+    fn refused(&self, seq: Seq, why: AppendError) {
+        eprintln!("refused {seq}: {why}");
+        std::process::abort();
+    }
+}
+
+fn new_task(n: u64) -> NewTask {
+    NewTask {
+        scope: Scope {
+            tenant: "".into(),
+            owner: "alice@example.org".into(),
+        },
+        id: TaskId::fresh(),
+        context_id: ContextId::fresh(),
+        agent: "demo".into(),
+        state: State(1),
+        body: Bytes::from_static(&[b'x'; 220]),
+        at: n.cast_signed(),
+        lease: Lease {
+            node: "bench".into(),
+            until: 0,
+        },
+        key: None,
+        push: None,
+    }
+}
+
+async fn stream(
+    store: Arc<dyn Store>,
+    task: TaskKey,
+    first: Seq,
+    events: u64,
+    ahead: u64,
+    slowest: Arc<AtomicU64>,
+) {
+    let (heard, mut durable) = watch::channel(first - 1);
+    let ack: Arc<dyn Acknowledge> = Arc::new(Heard(heard));
+    for seq in first..first + events {
+        let started = Instant::now();
+        store.append(Append {
+            task,
+            epoch: 1,
+            seq,
+            body: Bytes::from_static(&[b'x'; 220]),
+            at: 0,
+            state: None,
+            snapshot: None,
+            message: None,
+            key: None,
+            ack: ack.clone(),
+        });
+        let need = (seq + 1).saturating_sub(ahead);
+        durable
+            .wait_for(|durable| *durable >= need)
+            .await
+            .expect("the store answers");
+        slowest.fetch_max(
+            u64::try_from(started.elapsed().as_micros()).unwrap_or(0),
+            Ordering::Relaxed,
+        );
+    }
+    durable
+        .wait_for(|durable| *durable >= first + events - 1)
+        .await
+        .expect("the store answers");
+}
+
+/// User and system time of the whole process.
+fn cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let ticks = |at: usize| {
+        fields
+            .get(at)
+            .and_then(|n| n.parse::<u64>().ok())
+            .unwrap_or(0)
+    };
+    Duration::from_millis((ticks(11) + ticks(12)) * 10)
+}
+
+fn report(what: &str, n: u64, started: Instant, before: Duration, slowest: u64) {
+    let rate = n as f64 / started.elapsed().as_secs_f64();
+    let each = (cpu() - before).as_secs_f64() * 1e6 / n as f64;
+    println!(
+        "  {what:<16} {rate:>10.0} /s {each:>8.2} µs CPU each, slowest {:>7.1} ms",
+        slowest as f64 / 1e3
+    );
+}
+
+async fn measure(name: &str, store: Arc<dyn Store>, creates: u64, events: u64) {
+    println!("{name}");
+    let slowest = Arc::new(AtomicU64::new(0));
+    let (started, before) = (Instant::now(), cpu());
+    let mut workers = Vec::new();
+    for _ in 0..TASKS {
+        let (store, slowest) = (store.clone(), slowest.clone());
+        workers.push(tokio::spawn(async move {
+            let mut last = None;
+            for n in 0..creates / TASKS {
+                let started = Instant::now();
+                last = Some(store.create(new_task(n)).await.expect("created"));
+                slowest.fetch_max(
+                    u64::try_from(started.elapsed().as_micros()).unwrap_or(0),
+                    Ordering::Relaxed,
+                );
+            }
+            last
+        }));
+    }
+    let mut tasks = Vec::new();
+    for worker in workers {
+        if let Ok(Some(Created::New(key))) = worker.await {
+            tasks.push(key);
+        }
+    }
+    report(
+        "create",
+        creates,
+        started,
+        before,
+        slowest.load(Ordering::Relaxed),
+    );
+
+    let mut first = 2;
+    for (what, ahead) in [("append, each", 1), ("append, ahead", 64)] {
+        let slowest = Arc::new(AtomicU64::new(0));
+        let (started, before) = (Instant::now(), cpu());
+        let work = tasks.iter().map(|task| {
+            tokio::spawn(stream(
+                store.clone(),
+                *task,
+                first,
+                events / TASKS,
+                ahead,
+                slowest.clone(),
+            ))
+        });
+        for worker in work.collect::<Vec<_>>() {
+            worker.await.expect("streamed");
+        }
+        report(
+            what,
+            events,
+            started,
+            before,
+            slowest.load(Ordering::Relaxed),
+        );
+        first += events / TASKS;
+    }
+    store.close().await;
+}
+
+fn sqlite(folder: &Path, durability: Durability) -> Arc<dyn Store> {
+    let options = SqliteOptions {
+        durability,
+        ..SqliteOptions::default()
+    };
+    let path = folder.join(format!("{durability:?}.db"));
+    Arc::new(SqliteStore::open(&path, options).expect("opened"))
+}
+
+#[tokio::main]
+async fn main() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scale: u64 = std::env::var("SCALE")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(1);
+    measure(
+        "memory",
+        Arc::new(MemoryStore::new()),
+        64_000 * scale,
+        640_000 * scale,
+    )
+    .await;
+    let normal = sqlite(folder.path(), Durability::Normal);
+    measure("sqlite, normal", normal, 32_000 * scale, 192_000 * scale).await;
+    let full = sqlite(folder.path(), Durability::Full);
+    measure("sqlite, full", full, 32_000 * scale, 192_000 * scale).await;
+}

@@ -1,0 +1,181 @@
+//! The log in memory: for tests, demonstrations and agents whose tasks may die with the process.
+
+mod log;
+mod shelf;
+#[cfg(test)]
+mod tests;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use nuncio_protocol::{PushId, TaskId};
+use parking_lot::Mutex;
+
+use super::{
+    Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask,
+    PushConfig, Scope, Seq, Store, StoreError, TaskKey, TaskRow,
+};
+use log::Log;
+
+/// Every task of this process, and nothing after it. "Durable" means: as long as the process lives.
+#[derive(Default)]
+pub struct MemoryStore {
+    /// One lock: every operation under it is a few map steps, shorter than any finer locking.
+    log: Mutex<Log>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn write<T>(&self, work: impl FnOnce(&mut Log) -> T) -> Result<T, StoreError> {
+        let mut log = self.log.lock();
+        log.open()?;
+        Ok(work(&mut log))
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn create(&self, task: NewTask) -> Result<Created, StoreError> {
+        self.write(|log| log.create(task))?
+    }
+
+    fn append(&self, append: Append) {
+        let (ack, seq) = (append.ack.clone(), append.seq);
+        // A statement of its own: the lock is free again when the writer hears of it.
+        let outcome = self.log.lock().append(append);
+        match outcome {
+            Ok(()) => ack.committed(seq),
+            Err(why) => ack.refused(seq, why),
+        }
+    }
+
+    async fn claim(
+        &self,
+        task: TaskKey,
+        epoch: i64,
+        lease: Lease,
+        retry: bool,
+    ) -> Result<Option<TaskRow>, StoreError> {
+        self.write(|log| log.claim(task, epoch, lease, retry))
+    }
+
+    async fn renew(&self, _: Lease) -> Result<(), StoreError> {
+        // No other process can take over, so leases end with the process and not with time.
+        self.write(|_| ())
+    }
+
+    async fn abandoned(
+        &self,
+        node: &str,
+        _: Micros,
+        limit: usize,
+    ) -> Result<Vec<TaskRow>, StoreError> {
+        Ok(self.log.lock().abandoned(node, limit))
+    }
+
+    async fn task(&self, scope: &Scope, id: &TaskId) -> Result<Option<TaskRow>, StoreError> {
+        Ok(self.log.lock().task(scope, id))
+    }
+
+    async fn task_by_key(&self, key: TaskKey) -> Result<Option<TaskRow>, StoreError> {
+        Ok(self
+            .log
+            .lock()
+            .tasks
+            .get(&key)
+            .map(|entry| entry.row.clone()))
+    }
+
+    async fn events(
+        &self,
+        task: TaskKey,
+        after: Seq,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<LogEvent>, StoreError> {
+        let log = self.log.lock();
+        let Some(entry) = log.tasks.get(&task) else {
+            return Ok(Vec::new());
+        };
+        let skip = usize::try_from(after).unwrap_or(usize::MAX);
+        let (mut seq, mut room, mut events) = (after, bytes, Vec::new());
+        for body in entry.events.iter().skip(skip).take(limit) {
+            seq += 1;
+            events.push(LogEvent {
+                seq,
+                body: body.clone(),
+            });
+            room = room.saturating_sub(body.len());
+            if room == 0 {
+                break;
+            }
+        }
+        Ok(events)
+    }
+
+    async fn messages(&self, task: TaskKey) -> Result<Vec<(Seq, Bytes)>, StoreError> {
+        Ok(self
+            .log
+            .lock()
+            .tasks
+            .get(&task)
+            .map(|entry| entry.messages.clone())
+            .unwrap_or_default())
+    }
+
+    async fn find_key(
+        &self,
+        scope: &Scope,
+        key: &IdempotencyKey,
+    ) -> Result<Option<(TaskKey, Seq)>, StoreError> {
+        Ok(self.log.lock().find_key(scope, key))
+    }
+
+    async fn list(&self, query: ListQuery) -> Result<ListPage, StoreError> {
+        Ok(self.log.lock().list(&query))
+    }
+
+    async fn put_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
+        self.write(|log| log.put_push(task, config))?
+    }
+
+    async fn pushes(&self, task: TaskKey) -> Result<Vec<PushConfig>, StoreError> {
+        let log = self.log.lock();
+        Ok(log
+            .tasks
+            .get(&task)
+            .map(|entry| entry.pushes.values().cloned().collect())
+            .unwrap_or_default())
+    }
+
+    async fn delete_push(&self, task: TaskKey, id: &PushId) -> Result<bool, StoreError> {
+        self.write(|log| log.delete_push(task, id))
+    }
+
+    async fn due_pushes(
+        &self,
+        now: Micros,
+        limit: usize,
+    ) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
+        Ok(self.log.lock().due_pushes(now, limit))
+    }
+
+    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
+        self.write(|log| log.advance_push(task, config))
+    }
+
+    async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError> {
+        self.write(|log| log.trim(before, limit))
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.write(|_| ())
+    }
+
+    async fn close(&self) {
+        self.log.lock().closed = true;
+    }
+}

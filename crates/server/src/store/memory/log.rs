@@ -1,0 +1,344 @@
+//! What the memory store holds, behind its one lock.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use nuncio_protocol::{PushId, TaskId};
+
+use super::super::{
+    Append, AppendError, Created, IdempotencyKey, Lease, ListPage, ListQuery, Micros, NewTask,
+    PushConfig, Scope, Seq, State, StoreError, TaskKey, TaskRow,
+};
+use super::shelf::Shelf;
+
+/// A task with all that belongs to it.
+pub(super) struct Entry {
+    pub(super) row: TaskRow,
+    pub(super) events: Vec<Bytes>,
+    pub(super) messages: Vec<(Seq, Bytes)>,
+    pub(super) pushes: BTreeMap<PushId, PushConfig>,
+    node: Arc<str>,
+}
+
+/// Where a caller's key was used, and when.
+type KeyUse = (TaskKey, Seq, Micros);
+
+/// Every task, and the orders in which tasks are looked for.
+#[derive(Default)]
+pub(super) struct Log {
+    pub(super) closed: bool,
+    last_key: i64,
+    pub(super) tasks: HashMap<TaskKey, Entry>,
+    /// By tenant and id; the owner is compared afterwards.
+    ids: HashMap<Arc<str>, HashMap<TaskId, TaskKey>>,
+    shelves: HashMap<Scope, Shelf>,
+    /// Submitted and working tasks, oldest first.
+    active: BTreeSet<(Micros, TaskKey)>,
+    /// Webhooks that wait, the longest waiting first.
+    due: BTreeSet<(Micros, TaskKey, PushId)>,
+    keys: HashMap<Scope, HashMap<Arc<str>, KeyUse>>,
+    keys_by_age: BTreeSet<(Micros, Scope, Arc<str>)>,
+}
+
+impl Log {
+    pub(super) fn open(&self) -> Result<(), StoreError> {
+        if self.closed {
+            Err(StoreError::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(super) fn create(&mut self, task: NewTask) -> Result<Created, StoreError> {
+        if let Some(key) = &task.key
+            && let Some((known, seq)) = self.find_key(&task.scope, key)
+        {
+            return Ok(Created::Known(known, seq));
+        }
+        let ids = self.ids.entry(task.scope.tenant.clone()).or_default();
+        if ids.contains_key(&task.id) {
+            return Err(StoreError::Failed {
+                at: "memory".into(),
+                what: "the task id exists".into(),
+            });
+        }
+        self.last_key += 1;
+        let key = TaskKey(self.last_key);
+        ids.insert(task.id.clone(), key);
+        let row = TaskRow {
+            key,
+            scope: task.scope,
+            id: task.id,
+            context_id: task.context_id,
+            agent: task.agent,
+            state: task.state,
+            seq: 1,
+            epoch: 1,
+            attempts: 0,
+            snapshot: None,
+            snapshot_seq: 0,
+            created: task.at,
+            updated: task.at,
+        };
+        if let Some(used) = task.key {
+            self.remember(&row.scope, used.key, (key, 1, task.at));
+        }
+        self.shelves
+            .entry(row.scope.clone())
+            .or_default()
+            .insert(&row);
+        if row.state.is_active() {
+            self.active.insert((row.created, key));
+        }
+        let (events, node) = (vec![task.body], task.lease.node);
+        let entry = Entry {
+            row,
+            events,
+            messages: Vec::new(),
+            pushes: BTreeMap::new(),
+            node,
+        };
+        self.tasks.insert(key, entry);
+        if let Some(push) = task.push {
+            self.put_push(key, push)?;
+        }
+        Ok(Created::New(key))
+    }
+
+    pub(super) fn append(&mut self, append: Append) -> Result<(), AppendError> {
+        self.open()?;
+        let entry = self.tasks.get(&append.task).ok_or(AppendError::Fenced)?;
+        if entry.row.epoch != append.epoch || entry.row.seq + 1 != append.seq {
+            return Err(AppendError::Fenced);
+        }
+        if let Some(used) = append.key {
+            let scope = entry.row.scope.clone();
+            if self.find_key(&scope, &used).is_some() {
+                return Err(AppendError::KeyUsed);
+            }
+            self.remember(&scope, used.key, (append.task, append.seq, append.at));
+        }
+        if let Some(state) = append.state {
+            self.change_state(append.task, state, append.at);
+        }
+        let Some(entry) = self.tasks.get_mut(&append.task) else {
+            return Err(AppendError::Fenced);
+        };
+        entry.row.seq = append.seq;
+        entry.events.push(append.body);
+        if let Some(snapshot) = append.snapshot {
+            entry.row.snapshot = Some(snapshot);
+            entry.row.snapshot_seq = append.seq;
+        }
+        if let Some(message) = append.message {
+            entry.messages.push((append.seq, message));
+        }
+        Ok(())
+    }
+
+    fn change_state(&mut self, key: TaskKey, state: State, at: Micros) {
+        let Some(Entry { row, .. }) = self.tasks.get_mut(&key) else {
+            return;
+        };
+        let shelf = self.shelves.entry(row.scope.clone()).or_default();
+        shelf.remove(row);
+        row.state = state;
+        row.updated = at;
+        shelf.insert(row);
+        if state.is_active() {
+            self.active.insert((row.created, key));
+        } else {
+            self.active.remove(&(row.created, key));
+        }
+    }
+
+    pub(super) fn claim(
+        &mut self,
+        key: TaskKey,
+        epoch: i64,
+        lease: Lease,
+        retry: bool,
+    ) -> Option<TaskRow> {
+        let entry = self
+            .tasks
+            .get_mut(&key)
+            .filter(|entry| entry.row.epoch == epoch)?;
+        entry.row.epoch += 1;
+        entry.row.attempts = if retry { entry.row.attempts + 1 } else { 0 };
+        entry.node = lease.node;
+        Some(entry.row.clone())
+    }
+
+    pub(super) fn abandoned(&self, node: &str, limit: usize) -> Vec<TaskRow> {
+        let entries = self
+            .active
+            .iter()
+            .filter_map(|(_, key)| self.tasks.get(key));
+        entries
+            .filter(|entry| &*entry.node != node)
+            .take(limit)
+            .map(|entry| entry.row.clone())
+            .collect()
+    }
+
+    pub(super) fn task(&self, scope: &Scope, id: &TaskId) -> Option<TaskRow> {
+        let key = self.ids.get(&scope.tenant)?.get(id)?;
+        self.tasks
+            .get(key)
+            .map(|entry| &entry.row)
+            .filter(|row| row.scope == *scope)
+            .cloned()
+    }
+
+    pub(super) fn list(&self, query: &ListQuery) -> ListPage {
+        let Some(shelf) = self.shelves.get(&query.scope) else {
+            return ListPage::default();
+        };
+        let (keys, total) = shelf.page(query, |key| {
+            self.tasks.get(&key).map(|entry| entry.row.state)
+        });
+        let more = keys.len() > query.limit;
+        let rows = keys
+            .iter()
+            .take(query.limit)
+            .filter_map(|key| self.tasks.get(key));
+        ListPage {
+            tasks: rows.map(|entry| entry.row.clone()).collect(),
+            total,
+            more,
+        }
+    }
+
+    /// A key whose task is gone counts as never used.
+    pub(super) fn find_key(&self, scope: &Scope, key: &IdempotencyKey) -> Option<(TaskKey, Seq)> {
+        let (task, seq, at) = *self.keys.get(scope)?.get(&key.key)?;
+        (at >= key.since && self.tasks.contains_key(&task)).then_some((task, seq))
+    }
+
+    fn remember(&mut self, scope: &Scope, key: Arc<str>, used: KeyUse) {
+        let keys = self.keys.entry(scope.clone()).or_default();
+        if let Some((_, _, at)) = keys.insert(key.clone(), used) {
+            self.keys_by_age.remove(&(at, scope.clone(), key.clone()));
+        }
+        self.keys_by_age.insert((used.2, scope.clone(), key));
+    }
+
+    pub(super) fn put_push(&mut self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
+        let Some(entry) = self.tasks.get_mut(&task) else {
+            return Err(StoreError::Failed {
+                at: "memory".into(),
+                what: "the task does not exist".into(),
+            });
+        };
+        let (id, due) = (config.id.clone(), config.due);
+        let old = entry
+            .pushes
+            .insert(id.clone(), config)
+            .and_then(|old| old.due);
+        self.reschedule(task, id, old, due);
+        Ok(())
+    }
+
+    pub(super) fn delete_push(&mut self, task: TaskKey, id: &PushId) -> bool {
+        let Some(old) = self
+            .tasks
+            .get_mut(&task)
+            .and_then(|entry| entry.pushes.remove(id))
+        else {
+            return false;
+        };
+        self.reschedule(task, id.clone(), old.due, None);
+        true
+    }
+
+    pub(super) fn advance_push(&mut self, task: TaskKey, config: PushConfig) {
+        let Some(entry) = self.tasks.get_mut(&task) else {
+            return;
+        };
+        let Some(push) = entry
+            .pushes
+            .get_mut(&config.id)
+            .filter(|push| push.acked <= config.acked)
+        else {
+            return;
+        };
+        let old = push.due;
+        push.acked = config.acked;
+        push.attempts = config.attempts;
+        push.due = config.due;
+        push.last_error = config.last_error;
+        self.reschedule(task, config.id, old, config.due);
+    }
+
+    fn reschedule(&mut self, task: TaskKey, id: PushId, old: Option<Micros>, due: Option<Micros>) {
+        if let Some(at) = old {
+            self.due.remove(&(at, task, id.clone()));
+        }
+        if let Some(at) = due {
+            self.due.insert((at, task, id));
+        }
+    }
+
+    pub(super) fn due_pushes(&self, now: Micros, limit: usize) -> Vec<(TaskKey, PushConfig)> {
+        let waiting = self
+            .due
+            .iter()
+            .take_while(|(due, ..)| *due <= now)
+            .take(limit);
+        let config = |task, id| self.tasks.get(task)?.pushes.get(id).cloned();
+        waiting
+            .filter_map(|(_, task, id)| Some((*task, config(task, id)?)))
+            .collect()
+    }
+
+    pub(super) fn trim(&mut self, before: Micros, limit: usize) -> usize {
+        let finished = |key: &TaskKey| {
+            self.tasks
+                .get(key)
+                .is_some_and(|entry| entry.row.state.is_final())
+        };
+        let old = self.shelves.values().flat_map(|shelf| shelf.before(before));
+        let keys: Vec<_> = old.filter(finished).take(limit).collect();
+        for key in &keys {
+            self.remove(*key);
+        }
+        while self
+            .keys_by_age
+            .first()
+            .is_some_and(|(at, ..)| *at < before)
+        {
+            let Some((_, scope, key)) = self.keys_by_age.pop_first() else {
+                break;
+            };
+            if let Some(keys) = self.keys.get_mut(&scope) {
+                keys.remove(&key);
+                if keys.is_empty() {
+                    self.keys.remove(&scope);
+                }
+            }
+        }
+        keys.len()
+    }
+
+    fn remove(&mut self, key: TaskKey) {
+        let Some(entry) = self.tasks.remove(&key) else {
+            return;
+        };
+        if let Some(ids) = self.ids.get_mut(&entry.row.scope.tenant) {
+            ids.remove(&entry.row.id);
+            if ids.is_empty() {
+                self.ids.remove(&entry.row.scope.tenant);
+            }
+        }
+        if let Some(shelf) = self.shelves.get_mut(&entry.row.scope) {
+            shelf.remove(&entry.row);
+            if shelf.is_empty() {
+                self.shelves.remove(&entry.row.scope);
+            }
+        }
+        for push in entry.pushes.into_values() {
+            self.reschedule(key, push.id, push.due, None);
+        }
+    }
+}

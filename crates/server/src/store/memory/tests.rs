@@ -1,0 +1,9 @@
+use std::sync::Arc;
+
+use super::MemoryStore;
+use crate::store::{Store, suite};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn does_what_every_store_does() {
+    suite::run_all(|| async { Arc::new(MemoryStore::new()) as Arc<dyn Store> }).await;
+}

@@ -1,0 +1,330 @@
+//! The log in one SQLite file: the store of a single server.
+//!
+//! ```text
+//!   append, create, … ──▶ queue ──▶ writer thread ──▶ BEGIN … COMMIT (one sync) ──▶ acknowledge
+//!   task, events, list … ──▶ pool of read-only connections
+//! ```
+//!
+//! The writer takes everything that waits and commits it at once, so full durability costs one sync
+//! per batch and not one per event. Reads see whatever was acknowledged before they began.
+
+mod append;
+mod error;
+mod list;
+mod migrate;
+mod open;
+mod push;
+mod queue;
+mod read;
+mod task;
+#[cfg(test)]
+mod tests;
+mod trim;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use nuncio_protocol::{PushId, TaskId};
+use tokio::sync::watch;
+
+use super::{
+    Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask,
+    PushConfig, Scope, Seq, Store, StoreError, TaskKey, TaskRow,
+};
+use error::At;
+use queue::Queue;
+use read::Readers;
+use writer::{Batch, Job, Question, Writer};
+
+/// When a write counts as durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// It is on the disk: a power cut takes nothing back.
+    #[default]
+    Full,
+    /// The operating system has it: the process may crash at any time, but a power cut may take
+    /// back the last moments.
+    Normal,
+}
+
+impl Durability {
+    fn pragma(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Normal => "normal",
+        }
+    }
+}
+
+/// Hears of every transaction: how many events it made durable, and how long it took.
+/// Called on the writing thread, so it must be quick.
+pub type OnCommit = Arc<dyn Fn(usize, Duration) + Send + Sync>;
+
+/// How to use a database.
+#[derive(Clone)]
+pub struct SqliteOptions {
+    /// When a write counts as durable.
+    pub durability: Durability,
+    /// How many reads may run at once.
+    pub readers: usize,
+    /// Hears of every transaction.
+    pub on_commit: Option<OnCommit>,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Full,
+            readers: 8,
+            on_commit: None,
+        }
+    }
+}
+
+/// The log in a SQLite file that belongs to this process alone.
+pub struct SqliteStore {
+    queue: Arc<Queue<Job>>,
+    readers: Arc<Readers>,
+    done: watch::Receiver<bool>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl SqliteStore {
+    /// Opens a database, or creates it with its folder. A file that is damaged, in use, of a newer
+    /// release or of another program stays as it is.
+    pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
+        let at = At::new(path);
+        let opened = open::open(path, options.durability, &at)?;
+        let last_key = trim::last_key(&opened.writer).map_err(|error| at.sql(&error))?;
+        let queue = Arc::new(Queue::new());
+        let (done, finished) = watch::channel(false);
+        let readers = Arc::new(Readers::new(opened.path, at.clone(), options.readers));
+        let writer = Writer {
+            db: opened.writer,
+            at: at.clone(),
+            last_key,
+            on_commit: options.on_commit,
+            queue: queue.clone(),
+            done,
+            lock: opened.lock,
+        };
+        let thread = thread::Builder::new().name("nuncio-store".into());
+        let writer = thread
+            .spawn(move || writer.run())
+            .map_err(|error| at.io(&error))?;
+        Ok(Self {
+            queue,
+            readers,
+            done: finished,
+            writer: Some(writer),
+        })
+    }
+
+    /// Stands in line for the writer and waits for the answer.
+    async fn ask<T: Send + 'static>(
+        &self,
+        mut work: impl FnMut(&mut Batch<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.question(move |batch| work(batch).map(Ok)).await
+    }
+
+    /// The same for writes that can be wrong by themselves.
+    async fn question<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut Batch<'_>) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (question, answer) = Question::new(work);
+        self.queue
+            .push(Job::Ask(Box::new(question)))
+            .map_err(|_| StoreError::Closed)?;
+        answer.await.unwrap_or(Err(StoreError::Closed))
+    }
+}
+
+impl Drop for SqliteStore {
+    /// What was handed over is still written, and the file is free for the next process afterwards.
+    fn drop(&mut self) {
+        self.readers.close_idle();
+        self.queue.close();
+        if let Some(writer) = self.writer.take()
+            // The last owner may be a listener that the writer itself has just told something.
+            && writer.thread().id() != thread::current().id()
+        {
+            let _ = writer.join();
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create(&self, task: NewTask) -> Result<Created, StoreError> {
+        self.question(move |batch| task::create(batch, &task)).await
+    }
+
+    fn append(&self, append: Append) {
+        if let Err(Job::Append(append)) = self.queue.push(Job::Append(append)) {
+            append.ack.refused(append.seq, StoreError::Closed.into());
+        }
+    }
+
+    async fn claim(
+        &self,
+        task: TaskKey,
+        epoch: i64,
+        lease: Lease,
+        retry: bool,
+    ) -> Result<Option<TaskRow>, StoreError> {
+        self.ask(move |batch| task::claim(batch, task, epoch, &lease, retry))
+            .await
+    }
+
+    async fn renew(&self, _: Lease) -> Result<(), StoreError> {
+        // No other process can open the file, so leases end with the process and not with time.
+        if *self.done.borrow() {
+            Err(StoreError::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    async fn abandoned(
+        &self,
+        node: &str,
+        _: Micros,
+        limit: usize,
+    ) -> Result<Vec<TaskRow>, StoreError> {
+        let node = node.to_owned();
+        self.readers
+            .read(move |db| read::abandoned(db, &node, limit))
+            .await
+    }
+
+    async fn task(&self, scope: &Scope, id: &TaskId) -> Result<Option<TaskRow>, StoreError> {
+        let (scope, id) = (scope.clone(), id.clone());
+        self.readers
+            .read(move |db| read::task(db, &scope, &id))
+            .await
+    }
+
+    async fn task_by_key(&self, key: TaskKey) -> Result<Option<TaskRow>, StoreError> {
+        self.readers
+            .read(move |db| read::task_by_key(db, key))
+            .await
+    }
+
+    async fn events(
+        &self,
+        task: TaskKey,
+        after: Seq,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<LogEvent>, StoreError> {
+        self.readers
+            .read(move |db| read::events(db, task, after, limit, bytes))
+            .await
+    }
+
+    async fn messages(&self, task: TaskKey) -> Result<Vec<(Seq, Bytes)>, StoreError> {
+        self.readers.read(move |db| read::messages(db, task)).await
+    }
+
+    async fn find_key(
+        &self,
+        scope: &Scope,
+        key: &IdempotencyKey,
+    ) -> Result<Option<(TaskKey, Seq)>, StoreError> {
+        let (scope, key) = (scope.clone(), key.clone());
+        self.readers
+            .read(move |db| append::find_key(db, &scope, &key))
+            .await
+    }
+
+    async fn list(&self, query: ListQuery) -> Result<ListPage, StoreError> {
+        self.readers.read(move |db| list::list(db, &query)).await
+    }
+
+    async fn put_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
+        self.question(move |batch| {
+            let stored = push::put(batch, task, &config)?;
+            Ok(if stored {
+                Ok(())
+            } else {
+                Err(batch.at.failed("the task does not exist"))
+            })
+        })
+        .await
+    }
+
+    async fn pushes(&self, task: TaskKey) -> Result<Vec<PushConfig>, StoreError> {
+        self.readers.read(move |db| push::of_task(db, task)).await
+    }
+
+    async fn delete_push(&self, task: TaskKey, id: &PushId) -> Result<bool, StoreError> {
+        let id = id.clone();
+        self.ask(move |batch| push::delete(batch, task, &id)).await
+    }
+
+    async fn due_pushes(
+        &self,
+        now: Micros,
+        limit: usize,
+    ) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
+        self.readers.read(move |db| push::due(db, now, limit)).await
+    }
+
+    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
+        self.ask(move |batch| push::advance(batch, task, &config))
+            .await
+    }
+
+    async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError> {
+        let mut removed = 0;
+        while removed < limit {
+            let room = trim::TASKS.min(limit - removed);
+            let keys = self
+                .readers
+                .read(move |db| trim::candidates(db, before, room))
+                .await?;
+            let some = self
+                .ask(move |batch| trim::remove(batch, &keys, before))
+                .await?;
+            if some == 0 {
+                break;
+            }
+            removed += some;
+        }
+        while self.ask(trim::sweep).await? {}
+        while self.ask(move |batch| trim::forget(batch, before)).await? {}
+        self.ask(trim::forget_callers).await?;
+        Ok(removed)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        let write = "INSERT INTO mark (name, value) VALUES ('checked', 1)
+                     ON CONFLICT DO UPDATE SET value = value + 1";
+        self.ask(move |batch| batch.db.prepare_cached(write)?.execute([]))
+            .await
+            .map(drop)
+    }
+
+    async fn close(&self) {
+        self.queue.close();
+        let mut done = self.done.clone();
+        // An error means that the writer is gone, which is what this waits for.
+        let _ = done.wait_for(|done| *done).await;
+    }
+}
+
+/// SQLite counts in `i64`; nothing real is larger.
+fn number(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn limit_of(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,98 @@
+-- A task: one short row, rewritten by every batch of its events. Whatever is long lives elsewhere.
+CREATE TABLE task (
+    key        INTEGER PRIMARY KEY,
+    tenant     TEXT    NOT NULL,
+    id         TEXT    NOT NULL,
+    context_id TEXT    NOT NULL,
+    owner      TEXT    NOT NULL,
+    agent      TEXT    NOT NULL,
+    state      INTEGER NOT NULL,
+    seq        INTEGER NOT NULL,
+    epoch      INTEGER NOT NULL,
+    attempts   INTEGER NOT NULL,
+    lease_node TEXT    NOT NULL,
+    created    INTEGER NOT NULL,
+    updated    INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX task_by_id ON task (tenant, id);
+
+-- `state` comes last so that counts under a filter read the index alone.
+CREATE INDEX task_by_time ON task (tenant, owner, updated, id, state);
+CREATE INDEX task_by_context ON task (tenant, owner, context_id, updated, id, state);
+
+-- Completed (3) is what nearly every task becomes; without those this index stays small, finds the
+-- active tasks at once, and pages through the rare states.
+CREATE INDEX task_by_state ON task (state, tenant, owner, updated, id) WHERE state <> 3;
+
+-- The whole task where a turn ended or rests. Apart from its row, because changing any column of a
+-- row writes all of it again.
+CREATE TABLE snapshot (
+    task INTEGER PRIMARY KEY,
+    seq  INTEGER NOT NULL,
+    body BLOB    NOT NULL
+) STRICT;
+
+CREATE TABLE event (
+    task INTEGER NOT NULL,
+    seq  INTEGER NOT NULL,
+    at   INTEGER NOT NULL,
+    body BLOB    NOT NULL,
+    PRIMARY KEY (task, seq)
+) STRICT, WITHOUT ROWID;
+
+-- The callers' messages after the first, under the number of the event that each came with.
+CREATE TABLE inbox (
+    task INTEGER NOT NULL,
+    seq  INTEGER NOT NULL,
+    at   INTEGER NOT NULL,
+    body BLOB    NOT NULL,
+    PRIMARY KEY (task, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE idempotency (
+    tenant TEXT    NOT NULL,
+    owner  TEXT    NOT NULL,
+    key    TEXT    NOT NULL,
+    task   INTEGER NOT NULL,
+    seq    INTEGER NOT NULL,
+    at     INTEGER NOT NULL,
+    PRIMARY KEY (tenant, owner, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX idempotency_by_age ON idempotency (at);
+
+CREATE TABLE push (
+    task       INTEGER NOT NULL,
+    id         TEXT    NOT NULL,
+    body       BLOB    NOT NULL,
+    version    TEXT    NOT NULL,
+    acked      INTEGER NOT NULL,
+    attempts   INTEGER NOT NULL,
+    due        INTEGER,
+    last_error TEXT,
+    PRIMARY KEY (task, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX push_by_due ON push (due) WHERE due IS NOT NULL;
+
+-- How many tasks each caller has in each state: the totals of a listing without counting.
+CREATE TABLE tally (
+    tenant TEXT    NOT NULL,
+    owner  TEXT    NOT NULL,
+    state  INTEGER NOT NULL,
+    n      INTEGER NOT NULL,
+    PRIMARY KEY (tenant, owner, state)
+) STRICT, WITHOUT ROWID;
+
+-- Trimmed tasks whose events are still to be removed, a bounded number at a time.
+CREATE TABLE trash (
+    task INTEGER PRIMARY KEY
+) STRICT;
+
+-- Single numbers: `trimmed` is the largest key ever trimmed, so that no key is used twice;
+-- `checked` is written to see whether writing works.
+CREATE TABLE mark (
+    name  TEXT    NOT NULL PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,175 @@
+//! Reads of single tasks and their logs, and the connections that reads share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use rusqlite::{Connection, OptionalExtension, Row};
+use tokio::sync::Semaphore;
+
+use nuncio_protocol::{ContextId, TaskId};
+
+use super::super::{LogEvent, Scope, Seq, State, StoreError, TaskKey, TaskRow};
+use super::error::At;
+use super::{limit_of, number, open};
+
+/// Read-only connections. Readers never wait for the writer, nor the writer for them.
+pub(super) struct Readers {
+    path: PathBuf,
+    at: At,
+    idle: Mutex<Vec<Connection>>,
+    /// Bounds the connections, and with them their caches.
+    permits: Semaphore,
+}
+
+impl Readers {
+    pub(super) fn new(path: PathBuf, at: At, size: usize) -> Self {
+        Self {
+            path,
+            at,
+            idle: Mutex::default(),
+            permits: Semaphore::new(size.max(1)),
+        }
+    }
+
+    /// Runs a read on a thread that may block.
+    pub(super) async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let _permit = self
+            .permits
+            .acquire()
+            .await
+            .map_err(|_| StoreError::Closed)?;
+        let readers = self.clone();
+        let read = tokio::task::spawn_blocking(move || readers.run(work)).await;
+        read.map_err(|error| self.at.failed(error))?
+    }
+
+    fn run<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        // A statement of its own, so that the lock is not held while a connection opens.
+        let idle = self.idle.lock().pop();
+        let db = match idle {
+            Some(db) => db,
+            None => open::reader(&self.path).map_err(|error| self.at.sql(&error))?,
+        };
+        // After an error the connection goes away with whatever state it is in.
+        let found = work(&db).map_err(|error| self.at.sql(&error))?;
+        self.idle.lock().push(db);
+        Ok(found)
+    }
+
+    pub(super) fn close_idle(&self) {
+        let idle = std::mem::take(&mut *self.idle.lock());
+        drop(idle);
+    }
+}
+
+/// The columns of a [`TaskRow`], for `task AS t LEFT JOIN snapshot AS s`.
+pub(super) const COLUMNS: &str = "t.key, t.tenant, t.owner, t.id, t.context_id, t.agent, t.state, \
+     t.seq, t.epoch, t.attempts, s.body, ifnull(s.seq, 0), t.created, t.updated";
+
+pub(super) fn row(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
+    Ok(TaskRow {
+        key: TaskKey(row.get(0)?),
+        scope: Scope {
+            tenant: row.get(1)?,
+            owner: row.get(2)?,
+        },
+        id: TaskId::from(row.get_ref(3)?.as_str()?),
+        context_id: ContextId::from(row.get_ref(4)?.as_str()?),
+        agent: row.get(5)?,
+        state: State(row.get(6)?),
+        seq: row.get::<_, i64>(7)?.cast_unsigned(),
+        epoch: row.get(8)?,
+        attempts: row.get(9)?,
+        snapshot: row
+            .get_ref(10)?
+            .as_blob_or_null()?
+            .map(Bytes::copy_from_slice),
+        snapshot_seq: row.get::<_, i64>(11)?.cast_unsigned(),
+        created: row.get(12)?,
+        updated: row.get(13)?,
+    })
+}
+
+pub(super) fn bytes(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {
+    Ok(Bytes::copy_from_slice(row.get_ref(column)?.as_blob()?))
+}
+
+pub(super) fn task_by_key(db: &Connection, key: TaskKey) -> rusqlite::Result<Option<TaskRow>> {
+    let mut select = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM task AS t LEFT JOIN snapshot AS s ON s.task = t.key WHERE t.key = ?1"
+    ))?;
+    select.query_row([key.0], row).optional()
+}
+
+pub(super) fn task(
+    db: &Connection,
+    scope: &Scope,
+    id: &TaskId,
+) -> rusqlite::Result<Option<TaskRow>> {
+    let mut select = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM task AS t INDEXED BY task_by_id LEFT JOIN snapshot AS s ON s.task = t.key
+         WHERE t.tenant = ?1 AND t.id = ?2 AND t.owner = ?3"
+    ))?;
+    select
+        .query_row((&*scope.tenant, id.as_str(), &*scope.owner), row)
+        .optional()
+}
+
+pub(super) fn abandoned(
+    db: &Connection,
+    node: &str,
+    limit: usize,
+) -> rusqlite::Result<Vec<TaskRow>> {
+    // `<> 3` says what the IN says already, in the words of the partial index.
+    let mut select = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM task AS t INDEXED BY task_by_state
+         LEFT JOIN snapshot AS s ON s.task = t.key
+         WHERE t.state IN (1, 2) AND t.state <> 3 AND t.lease_node <> ?1
+         ORDER BY t.created, t.key LIMIT ?2"
+    ))?;
+    select.query_map((node, limit_of(limit)), row)?.collect()
+}
+
+pub(super) fn events(
+    db: &Connection,
+    task: TaskKey,
+    after: Seq,
+    limit: usize,
+    mut room: usize,
+) -> rusqlite::Result<Vec<LogEvent>> {
+    let mut select = db.prepare_cached(
+        "SELECT seq, body FROM event WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+    )?;
+    let mut rows = select.query((task.0, number(after), limit_of(limit)))?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        let body = bytes(row, 1)?;
+        room = room.saturating_sub(body.len());
+        events.push(LogEvent {
+            seq: row.get::<_, i64>(0)?.cast_unsigned(),
+            body,
+        });
+        if room == 0 {
+            break;
+        }
+    }
+    Ok(events)
+}
+
+pub(super) fn messages(db: &Connection, task: TaskKey) -> rusqlite::Result<Vec<(Seq, Bytes)>> {
+    let mut select =
+        db.prepare_cached("SELECT seq, body FROM inbox WHERE task = ?1 ORDER BY seq")?;
+    select
+        .query_map([task.0], |row| {
+            Ok((row.get::<_, i64>(0)?.cast_unsigned(), bytes(row, 1)?))
+        })?
+        .collect()
+}

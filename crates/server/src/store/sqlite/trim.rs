@@ -1,0 +1,129 @@
+//! Removing what is old, in transactions short enough that appends do not notice.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::super::{Micros, Scope, State, TaskKey};
+use super::limit_of;
+use super::writer::Batch;
+
+/// Tasks per transaction.
+pub(super) const TASKS: usize = 64;
+
+/// Rows of events or keys per transaction.
+pub(super) const ROWS: i64 = 2_000;
+
+/// Finished tasks from before this moment, found without looking at the others: caller by caller,
+/// because the order by time is kept per caller.
+pub(super) fn candidates(
+    db: &Connection,
+    before: Micros,
+    limit: usize,
+) -> rusqlite::Result<Vec<TaskKey>> {
+    let mut select = db.prepare_cached(
+        "SELECT t.key FROM (SELECT DISTINCT tenant, owner FROM tally) AS who
+         CROSS JOIN task AS t INDEXED BY task_by_time
+         WHERE t.tenant = who.tenant AND t.owner = who.owner AND t.updated < ?1
+           AND t.state IN (3, 4, 5, 7) LIMIT ?2",
+    )?;
+    select
+        .query_map((before, limit_of(limit)), |row| Ok(TaskKey(row.get(0)?)))?
+        .collect()
+}
+
+/// Removes these tasks with everything but their events, which may be many and go one by one.
+pub(super) fn remove(
+    batch: &mut Batch<'_>,
+    keys: &[TaskKey],
+    before: Micros,
+) -> rusqlite::Result<usize> {
+    let mut removed = 0;
+    for key in keys {
+        let mut delete = batch.db.prepare_cached(
+            "DELETE FROM task WHERE key = ?1 AND updated < ?2 AND state IN (3, 4, 5, 7)
+             RETURNING tenant, owner, state",
+        )?;
+        let gone = delete.query_row((key.0, before), |row| {
+            Ok((
+                Scope {
+                    tenant: row.get(0)?,
+                    owner: row.get(1)?,
+                },
+                State(row.get(2)?),
+            ))
+        });
+        let Some((scope, state)) = gone.optional()? else {
+            continue;
+        };
+        for sql in [
+            "DELETE FROM snapshot WHERE task = ?1",
+            "DELETE FROM inbox WHERE task = ?1",
+            "DELETE FROM push WHERE task = ?1",
+            "INSERT INTO trash (task) VALUES (?1)",
+            "INSERT INTO mark (name, value) VALUES ('trimmed', ?1)
+             ON CONFLICT DO UPDATE SET value = max(value, excluded.value)",
+        ] {
+            batch.db.prepare_cached(sql)?.execute([key.0])?;
+        }
+        batch.count(scope, state, -1);
+        removed += 1;
+    }
+    Ok(removed)
+}
+
+/// Removes some events of trimmed tasks. False when none are left.
+pub(super) fn sweep(batch: &mut Batch<'_>) -> rusqlite::Result<bool> {
+    let mut room = ROWS;
+    while room > 0 {
+        let mut next = batch.db.prepare_cached(
+            "SELECT task, (SELECT min(seq) FROM event WHERE event.task = trash.task) FROM trash LIMIT 1",
+        )?;
+        let found = next.query_row([], |row| Ok((row.get(0)?, row.get(1)?)));
+        let Some((task, first)): Option<(i64, Option<i64>)> = found.optional()? else {
+            return Ok(false);
+        };
+        let mut gone = 0;
+        if let Some(first) = first {
+            let mut delete = batch
+                .db
+                .prepare_cached("DELETE FROM event WHERE task = ?1 AND seq < ?2")?;
+            gone = i64::try_from(delete.execute((task, first + room))?).unwrap_or(room);
+        }
+        if gone < room {
+            batch
+                .db
+                .prepare_cached("DELETE FROM trash WHERE task = ?1")?
+                .execute([task])?;
+        }
+        room -= gone.max(1);
+    }
+    Ok(true)
+}
+
+/// Forgets some keys from before this moment. False when none are left.
+pub(super) fn forget(batch: &mut Batch<'_>, before: Micros) -> rusqlite::Result<bool> {
+    let mut delete = batch.db.prepare_cached(
+        "DELETE FROM idempotency WHERE (tenant, owner, key) IN
+         (SELECT tenant, owner, key FROM idempotency INDEXED BY idempotency_by_age
+          WHERE at < ?1 ORDER BY at LIMIT ?2)",
+    )?;
+    Ok(delete.execute((before, ROWS))? > 0)
+}
+
+/// Forgets callers without tasks. Tallies of this batch are written later and stay.
+pub(super) fn forget_callers(batch: &mut Batch<'_>) -> rusqlite::Result<()> {
+    batch
+        .db
+        .prepare_cached("DELETE FROM tally WHERE n = 0")?
+        .execute([])?;
+    Ok(())
+}
+
+/// The largest key that was ever handed out, as far as anything may still point to it.
+pub(super) fn last_key(db: &Connection) -> rusqlite::Result<i64> {
+    db.query_row(
+        "SELECT max(ifnull((SELECT max(key) FROM task), 0),
+                    ifnull((SELECT value FROM mark WHERE name = 'trimmed'), 0))",
+        [],
+        |row| row.get(0),
+    )
+}

@@ -1,0 +1,304 @@
+//! The one thread that writes: everything that waits becomes one transaction and one sync.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::{oneshot, watch};
+
+use super::super::{Append, AppendError, Scope, Seq, State, StoreError};
+use super::error::At;
+use super::queue::Queue;
+use super::{OnCommit, append};
+
+/// Bounds the time that a batch takes, and with it how long the first in line waits for the last.
+const BATCH: usize = 1024;
+
+/// One write in line.
+pub(super) enum Job {
+    Append(Append),
+    Ask(Box<dyn Ask>),
+}
+
+/// A write with one answer. It may run more than once, but is answered once.
+pub(super) trait Ask: Send {
+    fn run(&mut self, batch: &mut Batch<'_>) -> rusqlite::Result<()>;
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
+}
+
+/// Makes an [`Ask`] of a closure. Its outer result fails the batch, its inner one only this write.
+pub(super) struct Question<T, F> {
+    work: F,
+    found: Option<Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Question<T, F> {
+    pub(super) fn new(work: F) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
+        let (reply, answer) = oneshot::channel();
+        (
+            Self {
+                work,
+                found: None,
+                reply,
+            },
+            answer,
+        )
+    }
+}
+
+impl<T, F> Ask for Question<T, F>
+where
+    T: Send,
+    F: FnMut(&mut Batch<'_>) -> rusqlite::Result<Result<T, StoreError>> + Send,
+{
+    fn run(&mut self, batch: &mut Batch<'_>) -> rusqlite::Result<()> {
+        self.found = Some((self.work)(batch)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
+        let found = self.found.unwrap_or(Err(StoreError::Closed));
+        // Nobody waits any more when the caller went away; the write stands all the same.
+        let _ = self.reply.send(outcome.and(found));
+    }
+}
+
+/// A transaction in the making.
+pub(super) struct Batch<'a> {
+    pub(super) db: &'a Connection,
+    pub(super) at: &'a At,
+    /// The largest task key in use.
+    pub(super) last_key: &'a mut i64,
+    /// How the number of tasks per caller and state changes; written once, at the end.
+    tally: HashMap<(Scope, State), i64>,
+    pub(super) events: usize,
+    told: Vec<Told>,
+}
+
+/// What to say to the writer of a task when the transaction is through: index of a run of appends,
+/// index in it, and what became of that event.
+pub(super) struct Told {
+    step: usize,
+    index: usize,
+    refused: Option<AppendError>,
+}
+
+impl Batch<'_> {
+    pub(super) fn count(&mut self, scope: Scope, state: State, change: i64) {
+        *self.tally.entry((scope, state)).or_default() += change;
+    }
+
+    fn write_tally(&mut self) -> rusqlite::Result<()> {
+        let mut upsert = self.db.prepare_cached(
+            "INSERT INTO tally (tenant, owner, state, n) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET n = n + excluded.n",
+        )?;
+        for ((scope, state), change) in self.tally.drain().filter(|(_, change)| *change != 0) {
+            upsert.execute((&*scope.tenant, &*scope.owner, state.0, change))?;
+        }
+        Ok(())
+    }
+}
+
+/// A part of a batch: neighbouring appends are sorted by task and written together.
+enum Step {
+    Appends(Vec<Append>),
+    Ask(Box<dyn Ask>),
+}
+
+/// The state of the writing thread.
+pub(super) struct Writer {
+    pub(super) db: Connection,
+    pub(super) at: At,
+    pub(super) last_key: i64,
+    pub(super) on_commit: Option<OnCommit>,
+    pub(super) queue: Arc<Queue<Job>>,
+    /// Set when the last batch is through.
+    pub(super) done: watch::Sender<bool>,
+    /// Held as long as this thread may write.
+    pub(super) lock: File,
+}
+
+impl Writer {
+    pub(super) fn run(mut self) {
+        let _end = End {
+            queue: self.queue.clone(),
+            done: self.done.clone(),
+        };
+        let mut jobs = Vec::with_capacity(BATCH);
+        while self.queue.take(BATCH, &mut jobs) {
+            self.batch(steps(jobs.drain(..)));
+        }
+        // Leaves one tidy file behind. Without it the next opening reads the log instead.
+        let _ = self
+            .db
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let _ = self.db.close();
+        drop(self.lock);
+    }
+
+    fn batch(&mut self, mut steps: Vec<Step>) {
+        let started = Instant::now();
+        match self.transact(&mut steps) {
+            Ok((events, told)) => {
+                if let Some(hook) = &self.on_commit {
+                    hook(events, started.elapsed());
+                }
+                succeed(steps, told);
+            }
+            Err(error) => {
+                let error = self.at.sql(&error);
+                tracing::error!(%error, "the store could not write");
+                // A full or busy disk concerns everyone. Otherwise one write may be at fault, such
+                // as one that meets a damaged page, and must not take its neighbours along.
+                let shared = matches!(error, StoreError::Full { .. } | StoreError::Locked { .. });
+                if shared || steps.iter().map(Step::len).sum::<usize>() == 1 {
+                    fail(steps, &error);
+                } else {
+                    for alone in steps.into_iter().flat_map(Step::split) {
+                        self.batch(vec![alone]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// One transaction. It is undone as a whole when any statement or the commit fails.
+    fn transact(&mut self, steps: &mut [Step]) -> rusqlite::Result<(usize, Vec<Told>)> {
+        let tx = self
+            .db
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut batch = Batch {
+            db: &tx,
+            at: &self.at,
+            last_key: &mut self.last_key,
+            tally: HashMap::new(),
+            events: 0,
+            told: Vec::new(),
+        };
+        for (step, work) in steps.iter_mut().enumerate() {
+            match work {
+                Step::Ask(ask) => ask.run(&mut batch)?,
+                Step::Appends(appends) => {
+                    append::appends(&mut batch, appends, |batch, index, refused| {
+                        batch.told.push(Told {
+                            step,
+                            index,
+                            refused,
+                        });
+                    })?;
+                }
+            }
+        }
+        batch.write_tally()?;
+        let (events, told) = (batch.events, batch.told);
+        tx.commit()?;
+        Ok((events, told))
+    }
+}
+
+impl Step {
+    fn len(&self) -> usize {
+        match self {
+            Self::Appends(appends) => appends.len(),
+            Self::Ask(_) => 1,
+        }
+    }
+
+    fn split(self) -> Vec<Step> {
+        match self {
+            Self::Appends(appends) => appends
+                .into_iter()
+                .map(|one| Self::Appends(vec![one]))
+                .collect(),
+            ask @ Self::Ask(_) => vec![ask],
+        }
+    }
+}
+
+fn steps(jobs: impl Iterator<Item = Job>) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for job in jobs {
+        match (job, steps.last_mut()) {
+            (Job::Append(append), Some(Step::Appends(run))) => run.push(append),
+            (Job::Append(append), _) => steps.push(Step::Appends(vec![append])),
+            (Job::Ask(ask), _) => steps.push(Step::Ask(ask)),
+        }
+    }
+    for step in &mut steps {
+        if let Step::Appends(run) = step {
+            // Stable: the appends of one task keep their order.
+            run.sort_by_key(|append| append.task);
+        }
+    }
+    steps
+}
+
+fn succeed(steps: Vec<Step>, told: Vec<Told>) {
+    for Told {
+        step,
+        index,
+        refused,
+    } in told
+    {
+        if let Some(Step::Appends(appends)) = steps.get(step)
+            && let Some(append) = appends.get(index)
+        {
+            tell(append, append.seq, refused);
+        }
+    }
+    for step in steps {
+        if let Step::Ask(ask) = step {
+            ask.answer(Ok(()));
+        }
+    }
+}
+
+fn fail(steps: Vec<Step>, error: &StoreError) {
+    for step in steps {
+        match step {
+            Step::Ask(ask) => ask.answer(Err(error.clone())),
+            Step::Appends(appends) => {
+                for run in appends.chunk_by(same_writer) {
+                    tell(&run[0], run[0].seq, Some(error.clone().into()));
+                }
+            }
+        }
+    }
+}
+
+/// Whether one word to the first reaches both.
+pub(super) fn same_writer(a: &Append, b: &Append) -> bool {
+    a.task == b.task && Arc::ptr_eq(&a.ack, &b.ack)
+}
+
+fn tell(append: &Append, seq: Seq, refused: Option<AppendError>) {
+    // A listener that panics must not take the store down with it.
+    let told = catch_unwind(AssertUnwindSafe(|| match refused {
+        None => append.ack.committed(seq),
+        Some(why) => append.ack.refused(seq, why),
+    }));
+    if told.is_err() {
+        tracing::error!(seq, "a listener panicked");
+    }
+}
+
+/// However the thread ends, nobody is left waiting.
+struct End {
+    queue: Arc<Queue<Job>>,
+    done: watch::Sender<bool>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.queue.close();
+        let mut left = Vec::new();
+        while self.queue.take(BATCH, &mut left) {}
+        fail(steps(left.into_iter()), &StoreError::Closed);
+        self.done.send_replace(true);
+    }
+}
