@@ -230,12 +230,16 @@ let skipped = 0;
 
 async function run(name, work) {
   const left = Math.max(10, Math.min(LIMIT, TOTAL - (performance.now() - started)));
-  const signal = AbortSignal.timeout(left);
+  const stop = new AbortController();
+  let timer;
   const late = new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(new Error('no result in time')));
+    timer = setTimeout(() => {
+      reject(new Error('no result in time'));
+      stop.abort();
+    }, left);
   });
   try {
-    const result = await Promise.race([work(signal), late]);
+    const result = await Promise.race([work(stop.signal), late]);
     passed++;
     console.log(`ok ${name}`);
     return result;
@@ -247,6 +251,8 @@ async function run(name, work) {
     }
     failed++;
     console.log(`FAIL ${name}: ${error.message}`.replaceAll('\n', ' '));
+  } finally {
+    clearTimeout(timer);
   }
 }
 
