@@ -179,6 +179,14 @@ class Checks {
       expect(error instanceof TaskNotFoundError, `got ${error?.constructor?.name}: ${error?.message}`);
     },
 
+    'subscribe-unknown-task': async () => {
+      const missing = { id: randomUUID() };
+      let error = await this.follow(this.client.resubscribeTask(missing, this.options)).catch((e) => e);
+      // Over JSON-RPC this SDK reads errors only from a stream, and wraps them.
+      if (this.label === 'jsonrpc') error = error.cause ?? error;
+      expect(error instanceof TaskNotFoundError, `got ${error?.constructor?.name}: ${error?.message}`);
+    },
+
     'direct-message': async () => {
       const answer = await this.send(['message hi']);
       expect(answer.kind === 'message', `answer is a ${answer.kind}`);

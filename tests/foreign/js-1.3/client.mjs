@@ -213,6 +213,12 @@ class Checks {
       expect(error instanceof TaskNotFoundError, `got ${error?.constructor?.name}: ${error?.message}`);
     },
 
+    'subscribe-unknown-task': async () => {
+      const missing = SubscribeToTaskRequest.fromJSON({ id: randomUUID() });
+      const error = await this.follow(this.client.resubscribeTask(missing, this.options)).catch((e) => e);
+      expect(error instanceof TaskNotFoundError, `got ${error?.constructor?.name}: ${error?.message}`);
+    },
+
     'direct-message': async () => {
       const answer = await this.send(['message hi']);
       expect('messageId' in answer, 'answer is a task');

@@ -189,6 +189,17 @@ class Checks:
         else:
             raise AssertionError("no error")
 
+    async def check_subscribe_unknown_task(self):
+        try:
+            async for _ in self.streaming.resubscribe(TaskIdParams(id=str(uuid.uuid4()))):
+                pass
+        except A2AClientJSONRPCError as error:  # which this SDK reads only from a stream
+            expect(error.error.code == TaskNotFoundError().code, f"error is {error.error!r}")
+        except A2AClientHTTPError as error:  # over REST this SDK does not look at the status
+            expect(self.transport == "HTTP+JSON", repr(error))
+        else:
+            raise AssertionError("no error")
+
     async def check_direct_message(self):
         answer = await self.send("message hi")
         expect(isinstance(answer, Message), f"answer is a {type(answer).__name__}")

@@ -229,6 +229,14 @@ class Checks:
             return
         raise AssertionError("no error")
 
+    async def check_subscribe_unknown_task(self):
+        try:
+            async for _ in self.streaming.subscribe(SubscribeToTaskRequest(id=str(uuid.uuid4()))):
+                pass
+        except TaskNotFoundError:
+            return
+        raise AssertionError("no error")
+
     async def check_direct_message(self):
         answer = await self.send("message hi")
         expect(answer.HasField("message"), f"answer is a {answer.WhichOneof('payload')}")
