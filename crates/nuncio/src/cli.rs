@@ -210,8 +210,7 @@ mod tests {
 
     #[test]
     fn other_spellings_and_the_trailing_command_work() {
-        let cli =
-            Cli::try_parse_from(["nuncio", "a2a", "-d", "--port", "1", "--", "x", "-y"]).unwrap();
+        let cli = Cli::try_parse_from(["nuncio", "a2a", "-d", "--port", "1", "--", "x", "-y"]).unwrap();
         assert!(cli.debug);
         let Command::Serve(args) = cli.command else {
             panic!("a2a is serve");

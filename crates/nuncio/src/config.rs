@@ -35,8 +35,8 @@ pub(crate) use schema::schema;
 pub(crate) use secret::Secret;
 #[allow(unused_imports, reason = "the types of public fields")]
 pub(crate) use types::{
-    AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken,
-    Profile, Store, Thinking, TokenSource, Transport,
+    AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, Profile, Store,
+    Thinking, TokenSource, Transport,
 };
 
 pub(crate) use problem::Source;
@@ -66,14 +66,10 @@ pub(crate) fn load(args: &ServeArgs) -> Result<Loaded, Failure> {
     let inputs = Inputs {
         settings: args.settings(),
         command: &args.command,
-        file: file
-            .as_ref()
-            .map(|(path, text)| (path.clone(), text.as_str())),
+        file: file.as_ref().map(|(path, text)| (path.clone(), text.as_str())),
         environment: Environment::of_process(),
     };
-    resolve(inputs).map_err(|problems| {
-        Failure::usage(problems.into_iter().map(|problem| problem.text).collect())
-    })
+    resolve(inputs).map_err(|problems| Failure::usage(problems.into_iter().map(|problem| problem.text).collect()))
 }
 
 fn read_file(path: &Path) -> Result<String, Failure> {
@@ -84,22 +80,14 @@ fn read_file(path: &Path) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes))
-        .map_err(|error| {
-            refuse(format!(
-                "cannot read the configuration file `{shown}`: {error}"
-            ))
-        })?;
+        .map_err(|error| refuse(format!("cannot read the configuration file `{shown}`: {error}")))?;
     if bytes.len() as u64 > LARGEST_FILE {
-        return Err(refuse(format!(
-            "the configuration file `{shown}` is larger than 1 MiB"
-        )));
+        return Err(refuse(format!("the configuration file `{shown}` is larger than 1 MiB")));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
-        refuse(format!(
-            "the configuration file `{shown}` is not UTF-8 text, see line {line}"
-        ))
+        refuse(format!("the configuration file `{shown}` is not UTF-8 text, see line {line}"))
     })
 }
 
@@ -114,30 +102,19 @@ struct Inputs<'a> {
 /// Puts the layers together and reads the configuration out of them, or says all that is wrong,
 /// in the order of the file.
 fn resolve(inputs: Inputs<'_>) -> Result<Loaded, Vec<Problem>> {
-    let Inputs {
-        settings,
-        command,
-        file,
-        environment,
-    } = inputs;
+    let Inputs { settings, command, file, environment } = inputs;
     let (mut problems, mut warnings, mut sources) = (Vec::new(), Vec::new(), Sources::new());
     if !command.is_empty() {
         let text = "no agent of this build runs a command; remove what follows `--`".to_owned();
         problems.push(Problem { line: None, text });
     }
-    let mut stack = vec![
-        layers::flags(settings),
-        layers::environment(&environment, &mut problems, &mut warnings),
-    ];
+    let mut stack = vec![layers::flags(settings), layers::environment(&environment, &mut problems, &mut warnings)];
     if let Some((path, text)) = file {
         let origin = Origin::File(path);
         stack.push(layers::document(text, &origin, &environment, &mut problems));
     }
     stack.push(layers::defaults());
-    let mut layers = Layers {
-        layers: stack,
-        home: environment.home.as_deref(),
-    };
+    let mut layers = Layers { layers: stack, home: environment.home.as_deref() };
     add_profile(&mut layers, &environment, &mut problems);
     let config = Config::read(&layers, &mut sources, &mut problems);
     let config = config.map(|mut config| {
@@ -145,11 +122,7 @@ fn resolve(inputs: Inputs<'_>) -> Result<Loaded, Vec<Problem>> {
         config
     });
     match config {
-        Some(config) if problems.is_empty() => Ok(Loaded {
-            config,
-            sources,
-            warnings,
-        }),
+        Some(config) if problems.is_empty() => Ok(Loaded { config, sources, warnings }),
         _ => {
             problems.sort_by_key(|problem| problem.line);
             Err(problems)

@@ -30,10 +30,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure with one message.
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            messages: vec![message.into()],
-        }
+        Self { kind, messages: vec![message.into()] }
     }
 
     /// The plain "it did not work".
@@ -43,10 +40,7 @@ impl Failure {
 
     /// Everything that is wrong with the usage or the configuration, in reading order.
     pub(crate) fn usage(messages: Vec<String>) -> Self {
-        Self {
-            kind: Kind::Usage,
-            messages,
-        }
+        Self { kind: Kind::Usage, messages }
     }
 
     /// Tells the person on stderr.

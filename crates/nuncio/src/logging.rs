@@ -10,12 +10,10 @@ use crate::config::LogFormat;
 pub(crate) fn init(format: LogFormat, debug: bool) {
     let level = if debug { "debug" } else { "info" };
     let filter = match std::env::var("RUST_LOG") {
-        Ok(directives) if !directives.is_empty() => {
-            EnvFilter::try_new(&directives).unwrap_or_else(|error| {
-                eprintln!("warning: RUST_LOG is not understood, using `{level}`: {error}");
-                EnvFilter::new(level)
-            })
-        }
+        Ok(directives) if !directives.is_empty() => EnvFilter::try_new(&directives).unwrap_or_else(|error| {
+            eprintln!("warning: RUST_LOG is not understood, using `{level}`: {error}");
+            EnvFilter::new(level)
+        }),
         _ => EnvFilter::new(level),
     };
     let terminal = io::stderr().is_terminal();

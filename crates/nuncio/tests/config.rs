@@ -24,10 +24,7 @@ impl Place {
     fn new(file: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("nuncio.yml"), file).unwrap();
-        Self {
-            dir,
-            variables: Vec::new(),
-        }
+        Self { dir, variables: Vec::new() }
     }
 
     fn with(mut self, name: &str, value: &str) -> Self {
@@ -71,14 +68,7 @@ impl Place {
 
     /// What `config show` says about a key: value and source.
     fn shown(&self, key: &str, flags: &[&str]) -> (Json, String) {
-        let mut args = vec![
-            "config",
-            "show",
-            "--config",
-            "nuncio.yml",
-            "--output",
-            "json",
-        ];
+        let mut args = vec!["config", "show", "--config", "nuncio.yml", "--output", "json"];
         args.extend(flags);
         let output = self.run(&args);
         assert!(output.status.success(), "{}", text(&output.stderr));

@@ -136,7 +136,12 @@ pub struct Engine {
 impl Engine {
     /// An engine for `agent` on `store`. Call [`Engine::recover`] before the first message, and keep
     /// [`Engine::tend`] running.
-    pub fn new(agent: Arc<dyn Agent>, store: Arc<dyn Store>, options: EngineOptions, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub fn new(
+        agent: Arc<dyn Agent>,
+        store: Arc<dyn Store>,
+        options: EngineOptions,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
         let schedule = Schedule::new(options.max_running_turns, options.max_queued_turns);
         Arc::new(Self {
             options,
@@ -186,7 +191,10 @@ impl Engine {
         }
         let (left, _) = self.schedule.load();
         if left > 0 {
-            tracing::warn!(turns = left, "turns were still running at the end of the drain; the next start takes them up");
+            tracing::warn!(
+                turns = left,
+                "turns were still running at the end of the drain; the next start takes them up"
+            );
         }
     }
 
@@ -213,9 +221,7 @@ fn store_error(error: &StoreError) -> Error {
     tracing::error!(%error, "the store failed");
     match error {
         StoreError::Closed => shutting_down(),
-        StoreError::Full { .. } => {
-            Error::new(ErrorKind::Unavailable, "The server has no space left: try again later")
-        }
+        StoreError::Full { .. } => Error::new(ErrorKind::Unavailable, "The server has no space left: try again later"),
         _ => Error::internal(),
     }
 }

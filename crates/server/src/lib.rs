@@ -1,2 +1,31 @@
-//! Placeholder for the map of this crate.
+//! Everything an A2A server needs, as a library.
+//!
+//! The major components are:
+//!
+//! * [`agent`]: what a served agent is. Implement [`Agent`], and you have an A2A agent.
+//! * [`store`]: the durable, numbered log under every task, and its contract.
+//! * [`engine`]: accepts messages, runs turns, lets anyone follow a task from any number on.
+//! * [`present`]: what an agent reports, as A2A events.
+//! * `bind`: JSON-RPC, REST and server-sent events, for A2A 1.0 and 0.3, on one port.
+//! * `card`, `auth`, [`metrics`]: how the server shows itself, to whom, and how it does.
+//! * [`Server`]: all of it together.
+
+pub mod agent;
+pub mod engine;
+pub mod metrics;
+pub mod present;
 pub mod store;
+
+mod auth;
+mod bind;
+mod call;
+mod card;
+mod server;
+
+pub use agent::{Agent, AgentError, OnCrash};
+pub use auth::Token;
+pub use bind::HttpOptions;
+pub use call::{Call, Version};
+pub use card::{CardFormat, CardOptions};
+pub use engine::turn::Turn;
+pub use server::{Server, ServerOptions, serve};

@@ -104,8 +104,11 @@ impl Metrics {
         for (_, operation) in OPERATIONS {
             for (_, binding) in BINDINGS {
                 for version in VERSIONS {
-                    let labels =
-                        CallLabels { operation: Name(operation), binding: Name(binding), version: Name(version.as_str()) };
+                    let labels = CallLabels {
+                        operation: Name(operation),
+                        binding: Name(binding),
+                        version: Name(version.as_str()),
+                    };
                     calls.push(family.get_or_create(&labels).clone());
                 }
             }

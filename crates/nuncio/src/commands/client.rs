@@ -6,8 +6,6 @@ use crate::failure::Failure;
 /// Runs the command.
 pub(crate) async fn run(args: &ClientArgs) -> Result<(), Failure> {
     match &args.command {
-        ClientCommand::Call(_) | ClientCommand::Discover(_) => {
-            Err(Failure::failed("not built yet"))
-        }
+        ClientCommand::Call(_) | ClientCommand::Discover(_) => Err(Failure::failed("not built yet")),
     }
 }

@@ -26,9 +26,7 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<(), Failure> {
 }
 
 fn check(args: &ServeArgs) -> Result<(), Failure> {
-    let Loaded {
-        config, warnings, ..
-    } = config::load(args)?;
+    let Loaded { config, warnings, .. } = config::load(args)?;
     output::warn(&warnings);
     let who = match config.callers.len() {
         0 => "everybody may call".to_owned(),
@@ -36,11 +34,7 @@ fn check(args: &ServeArgs) -> Result<(), Failure> {
         many => format!("{many} callers"),
     };
     let (host, port) = (&config.host, config.port);
-    let address = if host.contains(':') {
-        format!("[{host}]:{port}")
-    } else {
-        format!("{host}:{port}")
-    };
+    let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     output::print(&format!("The configuration is valid: {address}, {who}.\n"))
 }
 
@@ -58,15 +52,10 @@ fn table(loaded: &Loaded) -> String {
     let width = |column: usize| {
         let widths = rows.iter().map(|row| row[column].chars().count());
         // One long value does not push the sources of all others off the screen.
-        widths
-            .filter(|width| *width <= 40)
-            .max()
-            .unwrap_or_default()
+        widths.filter(|width| *width <= 40).max().unwrap_or_default()
     };
     let (first, second) = (width(0), width(1));
-    rows.iter()
-        .map(|[key, value, source]| format!("{key:first$}  {value:second$}  {source}\n"))
-        .collect()
+    rows.iter().map(|[key, value, source]| format!("{key:first$}  {value:second$}  {source}\n")).collect()
 }
 
 /// An object per key.

@@ -1,10 +1,221 @@
 //! `nuncio serve`.
 
+use std::collections::HashSet;
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use nuncio_protocol::{AgentCard, AgentExtension, Message, Part};
+use nuncio_server::agent::demo::Demo;
+use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend};
+use nuncio_server::metrics::Metrics;
+use nuncio_server::store::sqlite::{self, SqliteOptions};
+use nuncio_server::store::{MemoryStore, SqliteStore, Store, StoreError};
+use nuncio_server::{
+    Agent, AgentError, CardFormat, CardOptions, HttpOptions, OnCrash, Server, ServerOptions, Token, Turn,
+};
+use tokio::net::TcpListener;
+
 use crate::cli::ServeArgs;
-use crate::config::Config;
-use crate::failure::Failure;
+use crate::config::{self, Config};
+use crate::failure::{Failure, Kind};
 
 /// Runs the command.
-pub(crate) async fn run(_args: &ServeArgs, _config: &Config) -> Result<(), Failure> {
-    Err(Failure::failed("not built yet"))
+pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failure> {
+    let metrics = Metrics::new();
+    let store = open_store(config, &metrics).await?;
+    let listener = listen(config).await?;
+    let address = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?;
+    let agent = Arc::new(Named::new(Demo, config));
+    let server = Server::with_metrics(agent, store, options(config), metrics);
+    banner(config, address);
+    server.run(listener, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
+}
+
+/// Opens the store that the configuration names.
+pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<dyn Store>, Failure> {
+    if config.store == config::Store::Memory {
+        return Ok(Arc::new(MemoryStore::new()));
+    }
+    let path = config.data_dir.join("nuncio.db");
+    let metrics = metrics.clone();
+    let options = SqliteOptions {
+        durability: match config.durability {
+            config::Durability::Full => sqlite::Durability::Full,
+            config::Durability::Normal => sqlite::Durability::Normal,
+        },
+        on_commit: Some(Arc::new(move |events, time| metrics.commit(events, time))),
+        ..SqliteOptions::default()
+    };
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, options)).await;
+    match opened {
+        Ok(Ok(store)) => Ok(Arc::new(store)),
+        Ok(Err(error @ (StoreError::Newer { .. } | StoreError::Locked { .. }))) => {
+            Err(Failure::new(Kind::Usage, error.to_string()))
+        }
+        Ok(Err(error)) => Err(Failure::failed(error.to_string())),
+        Err(error) => Err(Failure::failed(error.to_string())),
+    }
+}
+
+async fn listen(config: &Config) -> Result<TcpListener, Failure> {
+    TcpListener::bind((config.host.as_str(), config.port)).await.map_err(|error| {
+        let (host, port) = (&config.host, config.port);
+        let hint = match error.kind() {
+            std::io::ErrorKind::AddrInUse => ": another process listens there; stop it, or choose another --port",
+            std::io::ErrorKind::AddrNotAvailable => ": this machine does not have that address; choose another --host",
+            _ => "",
+        };
+        Failure::failed(format!("cannot listen on {host}:{port}: {error}{hint}"))
+    })
+}
+
+fn options(config: &Config) -> ServerOptions {
+    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    ServerOptions {
+        engine: EngineOptions {
+            agent_name: "demo".into(),
+            max_running_turns: size(config.max_running_turns),
+            max_queued_turns: size(config.max_queued_turns),
+            turn_timeout: config.turn_timeout,
+            silence_timeout: config.silence_timeout.unwrap_or_default(),
+            approval_timeout: config.approval_timeout,
+            cancel_grace: config.cancel_grace,
+            lease_ttl: config.lease_ttl,
+            retention: config.retention,
+            idempotent_send: match config.idempotent_send {
+                config::IdempotentSend::Key => IdempotentSend::Key,
+                config::IdempotentSend::MessageId => IdempotentSend::MessageId,
+            },
+            auto_approve: config.auto_approve_permissions,
+            exposure: exposure(config),
+            tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
+        },
+        http: HttpOptions {
+            max_body: size(config.max_body),
+            max_header: size(config.max_header),
+            max_streams: size(config.max_streams),
+            max_connections: size(config.max_connections),
+            header_timeout: config.header_timeout,
+            body_timeout: config.body_timeout,
+            idle_timeout: config.idle_timeout,
+            keep_alive: config.keep_alive,
+            lenient_version: config.lenient_version,
+        },
+        card: CardOptions {
+            format: match config.card_format {
+                config::CardFormat::Union => CardFormat::Union,
+                config::CardFormat::V1_0 => CardFormat::V1,
+                config::CardFormat::V0_3 => CardFormat::V03,
+            },
+            public_url: config.public_url.clone(),
+            trusted_proxies: config.trusted_proxies.clone(),
+            extensions: config.extensions.iter().map(extension).collect(),
+            no_streaming: false,
+        },
+        tokens: config
+            .callers
+            .iter()
+            .map(|caller| Token { name: caller.name.as_str().into(), secret: caller.token.expose().into() })
+            .collect(),
+        drain_timeout: config.drain_timeout,
+    }
+}
+
+fn exposure(config: &Config) -> Exposure {
+    Exposure {
+        thinking: config.thinking_exposure.contains(&config::Thinking::Raw),
+        tools: config.thinking_exposure.contains(&config::Thinking::ToolTrace),
+    }
+}
+
+fn extension(extension: &config::Extension) -> AgentExtension {
+    AgentExtension {
+        uri: extension.uri.clone(),
+        description: extension.description.clone().unwrap_or_default(),
+        required: extension.required,
+        params: extension.params.clone().unwrap_or_default(),
+    }
+}
+
+/// An agent whose card says what the configuration says.
+struct Named<A> {
+    agent: A,
+    name: Option<String>,
+    description: Option<String>,
+    version: Option<String>,
+}
+
+impl<A> Named<A> {
+    fn new(agent: A, config: &Config) -> Self {
+        let (name, description) = (config.name.clone(), config.description.clone());
+        Self { agent, name, description, version: config.agent_version.clone() }
+    }
+}
+
+#[async_trait::async_trait]
+impl<A: Agent> Agent for Named<A> {
+    async fn run(&self, turn: &mut Turn) -> Result<(), AgentError> {
+        self.agent.run(turn).await
+    }
+
+    async fn answer(&self, message: &Message) -> Option<Vec<Part>> {
+        self.agent.answer(message).await
+    }
+
+    fn on_crash(&self) -> OnCrash {
+        self.agent.on_crash()
+    }
+
+    fn card(&self) -> AgentCard {
+        let card = self.agent.card();
+        AgentCard {
+            name: self.name.clone().unwrap_or(card.name),
+            description: self.description.clone().unwrap_or(card.description),
+            version: self.version.clone().unwrap_or(card.version),
+            ..card
+        }
+    }
+}
+
+/// Tells a person where the server is and what to try. Machines read the log instead.
+fn banner(config: &Config, address: SocketAddr) {
+    let url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let store = match config.store {
+        config::Store::Memory => "in memory; gone when the server stops".to_owned(),
+        config::Store::Sqlite => config.data_dir.join("nuncio.db").display().to_string(),
+    };
+    let access = match config.callers.len() {
+        0 => "open to everyone who reaches this address".to_owned(),
+        1 => "one bearer token".to_owned(),
+        n => format!("{n} bearer tokens"),
+    };
+    let token = if config.callers.is_empty() { "" } else { " --token <TOKEN>" };
+    let text = format!(
+        "nuncio {version} is listening\n\n  \
+         card    {url}/.well-known/agent-card.json\n  \
+         agent   demo\n  \
+         store   {store}\n  \
+         access  {access}\n\n\
+         Try it:\n\n  \
+         nuncio client call --url {url}/{token} --prompt \"hello\" --stream\n",
+        version = env!("CARGO_PKG_VERSION"),
+    );
+    if std::io::stderr().is_terminal() || config.log == config::LogFormat::Text {
+        eprintln!("{text}");
+    } else {
+        tracing::info!(card = %format!("{url}/.well-known/agent-card.json"), store, access, "listening");
+    }
+}
+
+async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        tracing::error!("signals cannot be received; stop the server with SIGKILL");
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
 }

@@ -19,10 +19,7 @@ impl Kind for Host {
     fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<String> {
         let text = Text.read(node, spot, problems)?;
         let text = text.trim();
-        let bare = text
-            .strip_prefix('[')
-            .and_then(|text| text.strip_suffix(']'))
-            .unwrap_or(text);
+        let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
         let name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if bare.parse::<IpAddr>().is_ok() || bare.bytes().all(name) {
             return Some(bare.to_owned());
@@ -102,10 +99,7 @@ fn check_url(text: &str) -> Result<(), &'static str> {
 /// Where tasks are kept.
 pub(crate) struct StoreUrl;
 
-const STORES: Choice<Store> = Choice {
-    what: "store",
-    names: &[("sqlite", Store::Sqlite), ("memory", Store::Memory)],
-};
+const STORES: Choice<Store> = Choice { what: "store", names: &[("sqlite", Store::Sqlite), ("memory", Store::Memory)] };
 
 impl Kind for StoreUrl {
     type Value = Store;
@@ -119,10 +113,7 @@ impl Kind for StoreUrl {
                 _ => format!("stores of the kind `{scheme}://` are not known"),
             };
             let known = STORES.list();
-            return fail(
-                problems,
-                spot.problem(format_args!("{what}; supported values: {known}")),
-            );
+            return fail(problems, spot.problem(format_args!("{what}; supported values: {known}")));
         }
         STORES.read(node, spot, problems)
     }
@@ -142,33 +133,17 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_loopback() {
-        for host in [
-            "127.0.0.1",
-            "127.9.9.9",
-            "::1",
-            "localhost",
-            "::ffff:127.0.0.1",
-        ] {
+        for host in ["127.0.0.1", "127.9.9.9", "::1", "localhost", "::ffff:127.0.0.1"] {
             assert!(is_loopback(host), "{host}");
         }
-        for host in [
-            "0.0.0.0",
-            "::",
-            "10.0.0.1",
-            "example.com",
-            "127.0.0.1.example",
-        ] {
+        for host in ["0.0.0.0", "::", "10.0.0.1", "example.com", "127.0.0.1.example"] {
             assert!(!is_loopback(host), "{host}");
         }
     }
 
     #[test]
     fn public_urls_are_plain() {
-        for url in [
-            "http://a",
-            "https://a.example:8443/agents/x/",
-            "http://[::1]:1",
-        ] {
+        for url in ["http://a", "https://a.example:8443/agents/x/", "http://[::1]:1"] {
             assert_eq!(check_url(url), Ok(()), "{url}");
         }
         for url in [

@@ -67,37 +67,22 @@ fn callers(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) -> V
 
 fn clash(callers: &[Caller], name: &str, token: &Secret) -> Option<String> {
     if callers.iter().any(|caller| caller.name == name) {
-        return Some(format!(
-            "the name `{name}` is taken by an earlier token; names must differ"
-        ));
+        return Some(format!("the name `{name}` is taken by an earlier token; names must differ"));
     }
-    let same = callers
-        .iter()
-        .find(|caller| caller.token.expose() == token.expose())?;
-    Some(format!(
-        "`{name}` has the same token as `{}`; tokens must differ, or nobody knows who calls",
-        same.name
-    ))
+    let same = callers.iter().find(|caller| caller.token.expose() == token.expose())?;
+    Some(format!("`{name}` has the same token as `{}`; tokens must differ, or nobody knows who calls", same.name))
 }
 
 /// The one of `token` and `token-file` that holds. The higher origin wins; of the same origin,
 /// there may be only one.
-fn single(
-    config: &Config,
-    sources: &Sources,
-    problems: &mut Vec<Problem>,
-) -> Option<(&'static str, TokenSource)> {
+fn single(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) -> Option<(&'static str, TokenSource)> {
     let token = config.token.clone().map(TokenSource::Value);
     let file = config.token_file.clone().map(TokenSource::File);
     let (Some(token), Some(file)) = (&token, &file) else {
         let token = token.map(|source| ("token", source));
         return token.or_else(|| file.map(|source| ("token-file", source)));
     };
-    let rank = |key| {
-        sources
-            .get(key)
-            .map_or(u8::MAX, |source| rank(&source.origin))
-    };
+    let rank = |key| sources.get(key).map_or(u8::MAX, |source| rank(&source.origin));
     match rank("token").cmp(&rank("token-file")) {
         std::cmp::Ordering::Less => Some(("token", token.clone())),
         std::cmp::Ordering::Greater => Some(("token-file", file.clone())),
@@ -133,15 +118,11 @@ fn read_token(path: &Path) -> Result<Secret, String> {
         use std::os::unix::fs::PermissionsExt;
         let mode = file.metadata().map_err(unreadable)?.permissions().mode();
         if mode & 0o066 != 0 {
-            return Err(format!(
-                "other users can read `{shown}`; run `chmod 600 {shown}`"
-            ));
+            return Err(format!("other users can read `{shown}`; run `chmod 600 {shown}`"));
         }
     }
     let mut text = String::new();
-    file.take(LONGEST_TOKEN)
-        .read_to_string(&mut text)
-        .map_err(unreadable)?;
+    file.take(LONGEST_TOKEN).read_to_string(&mut text).map_err(unreadable)?;
     let token = text.trim();
     check_token(token).map_err(|message| format!("`{shown}`: {message}"))?;
     Ok(Secret(token.to_owned()))
@@ -149,10 +130,5 @@ fn read_token(path: &Path) -> Result<Secret, String> {
 
 fn spot<'a>(sources: &'a Sources, key: &'static str) -> Spot<'a> {
     let source = sources.get(key).unwrap_or(&Source::DEFAULT);
-    Spot {
-        key: key.to_owned(),
-        origin: &source.origin,
-        line: source.line,
-        home: None,
-    }
+    Spot { key: key.to_owned(), origin: &source.origin, line: source.line, home: None }
 }

@@ -15,10 +15,7 @@ pub(crate) struct Choice<T: 'static> {
 impl<T: Copy + PartialEq> Choice<T> {
     /// The name of a value.
     pub(crate) fn name(&self, value: T) -> &'static str {
-        self.names
-            .iter()
-            .find(|(_, known)| *known == value)
-            .map_or("", |(name, _)| name)
+        self.names.iter().find(|(_, known)| *known == value).map_or("", |(name, _)| name)
     }
 
     /// All names, for messages.

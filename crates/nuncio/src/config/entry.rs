@@ -16,12 +16,7 @@ impl Kind for Tokens {
     type Value = Vec<NamedToken>;
     const IN_ENVIRONMENT: bool = false;
 
-    fn read(
-        &self,
-        node: &Node,
-        spot: &Spot<'_>,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Self::Value> {
+    fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Self::Value> {
         let Value::List(items) = &node.value else {
             let found = node.found_secret();
             let message = format!("expected a list of `{{name, token}}`, found {found}");
@@ -80,18 +75,11 @@ fn token(node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Na
         }
         (None, Some((_, field))) => {
             let spot = spot.child("token-file", field.line);
-            Path.read(&field.node, &spot, problems)
-                .map(TokenSource::File)
+            Path.read(&field.node, &spot, problems).map(TokenSource::File)
         }
-        _ => fail(
-            problems,
-            spot.problem("give either `token` or `token-file`"),
-        ),
+        _ => fail(problems, spot.problem("give either `token` or `token-file`")),
     };
-    Some(NamedToken {
-        name: name?,
-        source: source?,
-    })
+    Some(NamedToken { name: name?, source: source? })
 }
 
 /// Extensions that the card declares.
@@ -101,12 +89,7 @@ impl Kind for Extensions {
     type Value = Vec<Extension>;
     const IN_ENVIRONMENT: bool = false;
 
-    fn read(
-        &self,
-        node: &Node,
-        spot: &Spot<'_>,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Self::Value> {
+    fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Self::Value> {
         let items = items(node, "a list of extensions", spot, problems)?;
         let mut extensions: Vec<Extension> = Vec::new();
         for (index, item) in items.iter().enumerate() {

@@ -44,10 +44,7 @@ enum Expanded {
     Variable(String),
 }
 
-fn expand_text(
-    text: &str,
-    lookup: &dyn Fn(&str) -> Option<String>,
-) -> Result<Expanded, Cow<'static, str>> {
+fn expand_text(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Expanded, Cow<'static, str>> {
     if !text.contains('$') {
         return Ok(Expanded::Same);
     }
@@ -61,9 +58,7 @@ fn expand_text(
             result.push('$');
             rest = escaped;
         } else if let Some(braced) = after.strip_prefix('{') {
-            let (name, after) = braced
-                .split_once('}')
-                .ok_or("`${` without `}`; write `$$` for a plain `$`")?;
+            let (name, after) = braced.split_once('}').ok_or("`${` without `}`; write `$$` for a plain `$`")?;
             result.push_str(&value_of(name, lookup)?);
             variable = true;
             rest = after;
@@ -73,27 +68,17 @@ fn expand_text(
         }
     }
     result.push_str(rest);
-    Ok(if variable {
-        Expanded::Variable(result)
-    } else {
-        Expanded::Escaped(result)
-    })
+    Ok(if variable { Expanded::Variable(result) } else { Expanded::Escaped(result) })
 }
 
-fn value_of(
-    name: &str,
-    lookup: &dyn Fn(&str) -> Option<String>,
-) -> Result<String, Cow<'static, str>> {
+fn value_of(name: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, Cow<'static, str>> {
     let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if !plain || name.is_empty() {
         // Not repeated: what stands there may be a secret with a `$` in it.
         return Err("what stands in `${…}` is no variable name; write `$$` for a plain `$`".into());
     }
     lookup(name).ok_or_else(|| {
-        format!(
-            "the environment variable `{name}` is not set; set it, or write `$$` for a plain `$`"
-        )
-        .into()
+        format!("the environment variable `{name}` is not set; set it, or write `$$` for a plain `$`").into()
     })
 }
 
@@ -107,11 +92,7 @@ pub(crate) fn expand_home(path: &str, home: Option<&Path>) -> Result<PathBuf, &'
     }
     let home = home.ok_or("the home directory is unknown; set HOME or write the path in full")?;
     let rest = rest.trim_start_matches('/');
-    Ok(if rest.is_empty() {
-        home.to_owned()
-    } else {
-        home.join(rest)
-    })
+    Ok(if rest.is_empty() { home.to_owned() } else { home.join(rest) })
 }
 
 #[cfg(test)]
@@ -125,21 +106,14 @@ mod tests {
     #[test]
     fn replaces_variables_once() {
         assert_eq!(read("plain"), Ok(Expanded::Same));
-        assert_eq!(
-            read("<${A}>"),
-            Ok(Expanded::Variable("<x$$y${B}>".to_owned()))
-        );
+        assert_eq!(read("<${A}>"), Ok(Expanded::Variable("<x$$y${B}>".to_owned())));
         assert_eq!(read("$${A}"), Ok(Expanded::Escaped("${A}".to_owned())));
         assert_eq!(read("5$ $A"), Ok(Expanded::Escaped("5$ $A".to_owned())));
     }
 
     #[test]
     fn says_what_is_wrong() {
-        assert!(
-            read("${B}")
-                .unwrap_err()
-                .contains("variable `B` is not set")
-        );
+        assert!(read("${B}").unwrap_err().contains("variable `B` is not set"));
         assert!(read("${A").unwrap_err().contains("without `}`"));
         let secret = read("${hunter-2}").unwrap_err();
         assert!(!secret.contains("hunter"), "{secret}");

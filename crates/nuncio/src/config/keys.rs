@@ -19,8 +19,8 @@ use super::list::{Exposure, Networks, Tenants, Transports};
 use super::problem::Problem;
 use super::secret::Secret;
 use super::types::{
-    AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken,
-    Profile, Store, Thinking, Transport,
+    AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, Profile, Store,
+    Thinking, Transport,
 };
 
 /// What is known about a key apart from its type.
@@ -192,7 +192,4 @@ keys! {
 }
 
 /// The profiles, which are looked up before the other keys are read.
-pub(crate) const PROFILES: Choice<Profile> = Choice {
-    what: "profile",
-    names: &[("nuncio", Profile::Nuncio)],
-};
+pub(crate) const PROFILES: Choice<Profile> = Choice { what: "profile", names: &[("nuncio", Profile::Nuncio)] };

@@ -20,12 +20,7 @@ pub(crate) trait Kind {
     const IN_ENVIRONMENT: bool = true;
 
     /// Reads a value, or says what is wrong with it.
-    fn read(
-        &self,
-        node: &Node,
-        spot: &Spot<'_>,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Self::Value>;
+    fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Self::Value>;
 
     /// The value of a key that nobody has set and that has no default.
     fn absent(&self) -> Option<Self::Value> {
@@ -52,12 +47,7 @@ impl<K: Kind> Kind for Maybe<K> {
     type Value = Option<K::Value>;
     const IN_ENVIRONMENT: bool = K::IN_ENVIRONMENT;
 
-    fn read(
-        &self,
-        node: &Node,
-        spot: &Spot<'_>,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Self::Value> {
+    fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Self::Value> {
         self.0.read(node, spot, problems).map(Some)
     }
 
@@ -66,9 +56,7 @@ impl<K: Kind> Kind for Maybe<K> {
     }
 
     fn show(&self, value: &Self::Value) -> Json {
-        value
-            .as_ref()
-            .map_or(Json::Null, |value| self.0.show(value))
+        value.as_ref().map_or(Json::Null, |value| self.0.show(value))
     }
 
     fn schema(&self) -> Json {
@@ -84,9 +72,7 @@ impl Kind for Text {
 
     fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<String> {
         match node.text() {
-            Some(text) if text.trim().is_empty() => {
-                fail(problems, spot.problem("expected text, found an empty one"))
-            }
+            Some(text) if text.trim().is_empty() => fail(problems, spot.problem("expected text, found an empty one")),
             Some(text) => Some(text.to_owned()),
             None => {
                 let mut problem = spot.wrong(node, "text");
@@ -248,10 +234,7 @@ impl Kind for Size {
         };
         if !(self.min..=self.max).contains(&size) {
             let (min, max) = (units::show_size(self.min), units::show_size(self.max));
-            return fail(
-                problems,
-                spot.wrong(node, format!("a size from {min} to {max}")),
-            );
+            return fail(problems, spot.wrong(node, format!("a size from {min} to {max}")));
         }
         Some(size)
     }
@@ -291,9 +274,9 @@ impl Kind for Time {
         match read {
             Ok(duration) if self.zero || !duration.is_zero() => return Some(duration),
             Ok(_) => problem = spot.problem("expected a duration longer than 0"),
-            Err(NoDuration::NoUnit) => problem
-                .text
-                .push_str(", which has no unit: add one of `ms`, `s`, `m`, `h`, `d`"),
+            Err(NoDuration::NoUnit) => {
+                problem.text.push_str(", which has no unit: add one of `ms`, `s`, `m`, `h`, `d`")
+            }
             Err(NoDuration::TooLong) => problem.text.push_str(", which is more than 100 years"),
             Err(NoDuration::Other) => {}
         }
@@ -306,11 +289,7 @@ impl Kind for Time {
 
     fn schema(&self) -> Json {
         let text = json!({"type": "string", "pattern": "^(0|[0-9]+ *(ms|s|m|h|d))$"});
-        if self.zero {
-            json!({"anyOf": [text, {"const": 0}]})
-        } else {
-            text
-        }
+        if self.zero { json!({"anyOf": [text, {"const": 0}]}) } else { text }
     }
 }
 
@@ -320,12 +299,7 @@ pub(crate) struct TimeOrOff;
 impl Kind for TimeOrOff {
     type Value = Option<Duration>;
 
-    fn read(
-        &self,
-        node: &Node,
-        spot: &Spot<'_>,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Self::Value> {
+    fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Self::Value> {
         let duration = Time { zero: true }.read(node, spot, problems)?;
         Some(Some(duration).filter(|duration| !duration.is_zero()))
     }

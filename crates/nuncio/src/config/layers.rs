@@ -82,12 +82,7 @@ impl Layers<'_> {
             if result.is_some() && entry.origin == Origin::Default {
                 break;
             }
-            let spot = Spot {
-                key: key.to_owned(),
-                origin: &entry.origin,
-                line: entry.line,
-                home: self.home,
-            };
+            let spot = Spot { key: key.to_owned(), origin: &entry.origin, line: entry.line, home: self.home };
             let value = match entry.node.value {
                 Value::Unreadable => None,
                 _ => kind.read(&entry.node, &spot, problems),
@@ -103,21 +98,13 @@ impl Layers<'_> {
 
 impl Entry {
     fn source(&self) -> Source {
-        Source {
-            origin: self.origin.clone(),
-            line: self.line,
-        }
+        Source { origin: self.origin.clone(), line: self.line }
     }
 }
 
 /// The default of a key as JSON. `~` stays `~`.
 pub(crate) fn default_of<K: Kind>(kind: &K, default: Option<&'static str>) -> Option<Json> {
-    let spot = Spot {
-        key: String::new(),
-        origin: &Origin::Default,
-        line: None,
-        home: Some(Path::new("~")),
-    };
+    let spot = Spot { key: String::new(), origin: &Origin::Default, line: None, home: Some(Path::new("~")) };
     let value = kind.read(&Node::loose(default?), &spot, &mut Vec::new())?;
     Some(kind.show(&value))
 }
@@ -131,37 +118,21 @@ pub(crate) fn variable(key: &str) -> String {
 pub(crate) fn flags(settings: Vec<(&'static str, Vec<String>)>) -> Layer {
     let one = |mut values: Vec<String>| match (values.len(), values.pop()) {
         (1, Some(value)) => Node::loose(value),
-        (_, last) => Node {
-            value: Value::List(values.into_iter().chain(last).map(Node::loose).collect()),
-            line: None,
-        },
+        (_, last) => Node { value: Value::List(values.into_iter().chain(last).map(Node::loose).collect()), line: None },
     };
-    let entry = |values| Entry {
-        node: one(values),
-        origin: Origin::Flag,
-        line: None,
-    };
+    let entry = |values| Entry { node: one(values), origin: Origin::Flag, line: None };
     let settings = settings.into_iter();
     settings.map(|(key, values)| (key, entry(values))).collect()
 }
 
 /// The layer of the environment. A variable without content is one that is not set.
-pub(crate) fn environment(
-    environment: &Environment,
-    problems: &mut Vec<Problem>,
-    warnings: &mut Vec<String>,
-) -> Layer {
+pub(crate) fn environment(environment: &Environment, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) -> Layer {
     let mut layer = Layer::new();
     for key in KEYS.iter().filter(|key| key.in_environment) {
         let old = OLD_VARIABLES.iter().filter(|(name, _)| *name == key.name());
-        let names =
-            std::iter::once(variable(key.name())).chain(old.map(|(_, old)| (*old).to_owned()));
+        let names = std::iter::once(variable(key.name())).chain(old.map(|(_, old)| (*old).to_owned()));
         for name in names {
-            let Some(value) = environment
-                .variables
-                .get(&name)
-                .filter(|value| !value.is_empty())
-            else {
+            let Some(value) = environment.variables.get(&name).filter(|value| !value.is_empty()) else {
                 continue;
             };
             let Some(text) = value.to_str() else {
@@ -176,12 +147,7 @@ pub(crate) fn environment(
             });
         }
     }
-    warnings.extend(
-        environment
-            .variables
-            .keys()
-            .filter_map(|name| misspelled(name)),
-    );
+    warnings.extend(environment.variables.keys().filter_map(|name| misspelled(name)));
     layer
 }
 
@@ -191,52 +157,26 @@ fn misspelled(name: &str) -> Option<String> {
         return None;
     }
     let known = KEYS.iter().filter(|key| key.in_environment);
-    let (slips, meant) = known
-        .map(|key| variable(key.name()))
-        .map(|meant| (distance(name, &meant), meant))
-        .min()?;
-    (1..=2)
-        .contains(&slips)
-        .then(|| format!("the environment variable `{name}` is not used: did you mean `{meant}`?"))
+    let (slips, meant) = known.map(|key| variable(key.name())).map(|meant| (distance(name, &meant), meant)).min()?;
+    (1..=2).contains(&slips).then(|| format!("the environment variable `{name}` is not used: did you mean `{meant}`?"))
 }
 
 /// The layer of a YAML document: the file, or a profile.
-pub(crate) fn document(
-    text: &str,
-    origin: &Origin,
-    environment: &Environment,
-    problems: &mut Vec<Problem>,
-) -> Layer {
-    let whole = Spot {
-        key: String::new(),
-        origin,
-        line: None,
-        home: environment.home.as_deref(),
-    };
+pub(crate) fn document(text: &str, origin: &Origin, environment: &Environment, problems: &mut Vec<Problem>) -> Layer {
+    let whole = Spot { key: String::new(), origin, line: None, home: environment.home.as_deref() };
     let mut fields = match node::parse(text) {
-        Ok(Node {
-            value: Value::Map(fields),
-            ..
-        }) => fields,
-        Ok(Node {
-            value: Value::Null, ..
-        }) => Vec::new(),
+        Ok(Node { value: Value::Map(fields), .. }) => fields,
+        Ok(Node { value: Value::Null, .. }) => Vec::new(),
         Ok(node) => {
             let (place, found) = (whole.at(node.line).place(), node.found_secret());
             let text = format!("expected a mapping of keys to values{place}, found {found}");
-            problems.push(Problem {
-                line: node.line,
-                text,
-            });
+            problems.push(Problem { line: node.line, text });
             return Layer::new();
         }
         Err(error) => {
             let place = whole.at(error.line).place();
             let text = format!("not valid YAML{place}: {}", error.message);
-            problems.push(Problem {
-                line: error.line,
-                text,
-            });
+            problems.push(Problem { line: error.line, text });
             return Layer::new();
         }
     };
@@ -252,11 +192,7 @@ pub(crate) fn document(
     check_fields(&fields, &spellings(), &whole, problems)
         .into_iter()
         .map(|(key, field)| {
-            let entry = Entry {
-                node: field.node.clone(),
-                origin: origin.clone(),
-                line: field.line,
-            };
+            let entry = Entry { node: field.node.clone(), origin: origin.clone(), line: field.line };
             (key, entry)
         })
         .collect()
@@ -273,12 +209,6 @@ fn spellings() -> Vec<Named> {
 
 /// The layer of the defaults.
 pub(crate) fn defaults() -> Layer {
-    let entry = |default| Entry {
-        node: Node::loose(default),
-        origin: Origin::Default,
-        line: None,
-    };
-    KEYS.iter()
-        .filter_map(|key| Some((key.name(), entry(key.default?))))
-        .collect()
+    let entry = |default| Entry { node: Node::loose(default), origin: Origin::Default, line: None };
+    KEYS.iter().filter_map(|key| Some((key.name(), entry(key.default?)))).collect()
 }

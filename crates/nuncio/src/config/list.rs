@@ -52,10 +52,7 @@ fn words<'s>(node: &Node, spot: &Spot<'s>) -> Option<Vec<(String, Spot<'s>)>> {
 /// The ways in. Names are read without regard to case, `_` as `-`.
 pub(crate) struct Transports;
 
-const TRANSPORTS: Choice<Transport> = Choice {
-    what: "transport",
-    names: &[("http", Transport::Http)],
-};
+const TRANSPORTS: Choice<Transport> = Choice { what: "transport", names: &[("http", Transport::Http)] };
 
 const TRANSPORT_ALIASES: [(&str, Transport); 5] = [
     ("jsonrpc", Transport::Http),
@@ -68,12 +65,7 @@ const TRANSPORT_ALIASES: [(&str, Transport); 5] = [
 impl Kind for Transports {
     type Value = Vec<Transport>;
 
-    fn read(
-        &self,
-        node: &Node,
-        spot: &Spot<'_>,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Self::Value> {
+    fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Self::Value> {
         let supported = TRANSPORTS.list();
         let Some(words) = words(node, spot).filter(|words| !words.is_empty()) else {
             let expected = format!("one transport or a list of them (supported: {supported})");
@@ -86,9 +78,8 @@ impl Kind for Transports {
             match known.find(|(known, _)| *known == name) {
                 Some((_, transport)) if transports.contains(transport) => {}
                 Some((_, transport)) => transports.push(*transport),
-                None => problems.push(spot.problem(format_args!(
-                    "unsupported transport `{word}`; supported values: {supported}"
-                ))),
+                None => problems
+                    .push(spot.problem(format_args!("unsupported transport `{word}`; supported values: {supported}"))),
             }
         }
         (!transports.is_empty()).then_some(transports)
@@ -111,21 +102,13 @@ pub(crate) struct Exposure;
 
 const THINKING: Choice<Thinking> = Choice {
     what: "thinking exposure type",
-    names: &[
-        ("raw-thinking", Thinking::Raw),
-        ("tool-trace", Thinking::ToolTrace),
-    ],
+    names: &[("raw-thinking", Thinking::Raw), ("tool-trace", Thinking::ToolTrace)],
 };
 
 impl Kind for Exposure {
     type Value = Vec<Thinking>;
 
-    fn read(
-        &self,
-        node: &Node,
-        spot: &Spot<'_>,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Self::Value> {
+    fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Self::Value> {
         if matches!(node.value, Value::Bool(false) | Value::Int(0)) {
             return Some(Vec::new());
         }
@@ -179,12 +162,7 @@ impl Kind for Tenants {
     type Value = Vec<String>;
     const IN_ENVIRONMENT: bool = false;
 
-    fn read(
-        &self,
-        node: &Node,
-        spot: &Spot<'_>,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Self::Value> {
+    fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Self::Value> {
         let items = items(node, "a list of names", spot, problems)?;
         if items.is_empty() {
             let message = "the list is empty; name at least one tenant, or remove the key";
@@ -232,12 +210,7 @@ impl Kind for Networks {
     type Value = Vec<IpNet>;
     const IN_ENVIRONMENT: bool = false;
 
-    fn read(
-        &self,
-        node: &Node,
-        spot: &Spot<'_>,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Self::Value> {
+    fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Self::Value> {
         let items = items(node, "a list of IP addresses and networks", spot, problems)?;
         let mut networks = Vec::new();
         for (index, item) in items.iter().enumerate() {
@@ -247,10 +220,8 @@ impl Kind for Networks {
             });
             match network {
                 Some(network) => networks.push(network),
-                None => problems.push(
-                    spot.item(index, item.line)
-                        .wrong(item, "an IP address or a network such as `10.0.0.0/8`"),
-                ),
+                None => problems
+                    .push(spot.item(index, item.line).wrong(item, "an IP address or a network such as `10.0.0.0/8`")),
             }
         }
         (networks.len() == items.len()).then_some(networks)
@@ -271,9 +242,5 @@ impl Kind for Networks {
 
 /// An empty list is the same as no list, and is shown as such.
 pub(super) fn list_or_null(items: Vec<Json>) -> Json {
-    if items.is_empty() {
-        Json::Null
-    } else {
-        Json::Array(items)
-    }
+    if items.is_empty() { Json::Null } else { Json::Array(items) }
 }

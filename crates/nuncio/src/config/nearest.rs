@@ -1,10 +1,7 @@
 //! "Did you mean …?"
 
 /// The candidate that was probably meant, if one is near enough.
-pub(crate) fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Two slips, or one in four letters of a long word; more would be guessing.
     let limit = (word.chars().count() / 4).max(2);
     candidates
@@ -26,8 +23,7 @@ pub(crate) fn distance(left: &str, right: &str) -> usize {
         for j in 1..=right.len() {
             let changed = usize::from(left[i - 1] != right[j - 1]);
             let mut best = (last[j] + 1).min(row[j - 1] + 1).min(last[j - 1] + changed);
-            let swapped =
-                i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1];
+            let swapped = i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1];
             if swapped {
                 best = best.min(before[j - 2] + 1);
             }

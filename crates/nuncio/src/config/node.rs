@@ -44,10 +44,7 @@ pub(crate) struct Field {
 impl Node {
     /// A value that is no part of a file.
     pub(crate) fn loose(text: impl Into<String>) -> Self {
-        Self {
-            value: Value::Loose(text.into()),
-            line: None,
-        }
+        Self { value: Value::Loose(text.into()), line: None }
     }
 
     /// The text, if it is one.
@@ -97,10 +94,7 @@ impl Node {
             Value::Float(value) => (*value).into(),
             Value::Text(text) | Value::Loose(text) => text.as_str().into(),
             Value::List(items) => items.iter().map(Self::to_json).collect(),
-            Value::Map(fields) => fields
-                .iter()
-                .map(|field| (field.key.clone(), field.node.to_json()))
-                .collect(),
+            Value::Map(fields) => fields.iter().map(|field| (field.key.clone(), field.node.to_json())).collect(),
         }
     }
 }
@@ -139,10 +133,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, SyntaxError> {
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let error = error.without_snippet();
         SyntaxError {
-            line: error
-                .location()
-                .map(|at| at.line())
-                .filter(|line| *line > 0),
+            line: error.location().map(|at| at.line()).filter(|line| *line > 0),
             message: plain(&error.to_string()),
         }
     })
@@ -161,10 +152,7 @@ fn plain(message: &str) -> String {
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<Value>::deserialize(deserializer)?;
-        Ok(Self {
-            line: Some(spanned.referenced.line()).filter(|line| *line > 0),
-            value: spanned.value,
-        })
+        Ok(Self { line: Some(spanned.referenced.line()).filter(|line| *line > 0), value: spanned.value })
     }
 }
 

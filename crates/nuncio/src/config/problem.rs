@@ -49,10 +49,7 @@ impl fmt::Display for Source {
 
 impl Source {
     /// Nobody has set it.
-    pub(crate) const DEFAULT: Self = Self {
-        origin: Origin::Default,
-        line: None,
-    };
+    pub(crate) const DEFAULT: Self = Self { origin: Origin::Default, line: None };
 
     /// The same for machines.
     pub(crate) fn to_json(&self) -> Json {
@@ -84,40 +81,24 @@ pub(crate) struct Spot<'a> {
 impl Spot<'_> {
     /// A field of the mapping at this place.
     pub(crate) fn child(&self, key: &str, line: Option<u64>) -> Self {
-        let key = if self.key.is_empty() {
-            key.to_owned()
-        } else {
-            format!("{}.{key}", self.key)
-        };
-        Self {
-            key,
-            ..self.at(line)
-        }
+        let key = if self.key.is_empty() { key.to_owned() } else { format!("{}.{key}", self.key) };
+        Self { key, ..self.at(line) }
     }
 
     /// An item of the list at this place.
     pub(crate) fn item(&self, index: usize, line: Option<u64>) -> Self {
         let key = format!("{}[{index}]", self.key);
-        Self {
-            key,
-            ..self.at(line)
-        }
+        Self { key, ..self.at(line) }
     }
 
     /// The same place on another line.
     pub(crate) fn at(&self, line: Option<u64>) -> Self {
-        Self {
-            line: line.or(self.line),
-            ..self.clone()
-        }
+        Self { line: line.or(self.line), ..self.clone() }
     }
 
     /// Something is wrong here.
     pub(crate) fn problem(&self, message: impl fmt::Display) -> Problem {
-        Problem {
-            line: self.line,
-            text: format!("{self}: {message}"),
-        }
+        Problem { line: self.line, text: format!("{self}: {message}") }
     }
 
     /// Something of another kind was expected here.

@@ -39,10 +39,7 @@ fn unknown(spelling: &str, names: &[Named], spot: &Spot<'_>) -> Problem {
         }
         None => "`nuncio config schema` lists the known ones".to_owned(),
     };
-    Problem {
-        line: spot.line,
-        text: format!("unknown key {spot}: {hint}"),
-    }
+    Problem { line: spot.line, text: format!("unknown key {spot}: {hint}") }
 }
 
 fn repeated(earlier: &Field, field: &Field, spot: &Spot<'_>) -> Problem {
@@ -54,12 +51,7 @@ fn repeated(earlier: &Field, field: &Field, spot: &Spot<'_>) -> Problem {
         format!("duplicate key {spot}: it {before}; keep one of them")
     } else {
         let name = &earlier.key;
-        format!(
-            "duplicate key {spot}: it means the same as `{name}`, which {before}; keep one of them"
-        )
+        format!("duplicate key {spot}: it means the same as `{name}`, which {before}; keep one of them")
     };
-    Problem {
-        line: spot.line,
-        text,
-    }
+    Problem { line: spot.line, text }
 }

@@ -21,11 +21,7 @@ pub(crate) fn schema() -> Json {
         }
         properties.insert(name.to_owned(), property);
         let pointer = json!({"$ref": format!("#/properties/{name}")});
-        for other in key
-            .names
-            .iter()
-            .filter(|other| **other != name || name.contains('-'))
-        {
+        for other in key.names.iter().filter(|other| **other != name || name.contains('-')) {
             let pattern = format!("^{}$", other.replace('-', "[-_]"));
             spellings.insert(pattern, pointer.clone());
         }

@@ -10,34 +10,19 @@ use super::problem::{Origin, Source};
 use super::{Inputs, Loaded, Problem, Thinking, resolve};
 
 /// Loads a file with some flags and variables.
-fn load(
-    settings: &[(&'static str, &str)],
-    variables: &[(&str, &str)],
-    file: &str,
-) -> Result<Loaded, Vec<Problem>> {
-    let settings = settings
-        .iter()
-        .map(|(key, value)| (*key, vec![(*value).to_owned()]));
-    let variables = variables
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).into()));
+fn load(settings: &[(&'static str, &str)], variables: &[(&str, &str)], file: &str) -> Result<Loaded, Vec<Problem>> {
+    let settings = settings.iter().map(|(key, value)| (*key, vec![(*value).to_owned()]));
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
     resolve(Inputs {
         settings: settings.collect(),
         command: &[],
         file: Some((PathBuf::from("nuncio.yml"), file)),
-        environment: Environment {
-            variables: variables.collect(),
-            home: Some(PathBuf::from("/home/me")),
-        },
+        environment: Environment { variables: variables.collect(), home: Some(PathBuf::from("/home/me")) },
     })
 }
 
 fn texts(result: Result<Loaded, Vec<Problem>>) -> Vec<String> {
-    result
-        .unwrap_err()
-        .into_iter()
-        .map(|problem| problem.text)
-        .collect()
+    result.unwrap_err().into_iter().map(|problem| problem.text).collect()
 }
 
 #[test]
@@ -51,15 +36,9 @@ fn flag_beats_environment_beats_file_beats_profile_beats_default() {
         (loaded.config.thinking_exposure, origin, line)
     };
     let all = vec![Thinking::Raw, Thinking::ToolTrace];
-    assert_eq!(
-        exposure(load(&flag, &variable, file)),
-        (all, Origin::Flag, None)
-    );
+    assert_eq!(exposure(load(&flag, &variable, file)), (all, Origin::Flag, None));
     let origin = Origin::Environment("NUNCIO_THINKING_EXPOSURE".to_owned());
-    assert_eq!(
-        exposure(load(&[], &variable, file)),
-        (vec![Thinking::Raw], origin, None)
-    );
+    assert_eq!(exposure(load(&[], &variable, file)), (vec![Thinking::Raw], origin, None));
     let origin = Origin::File("nuncio.yml".into());
     assert_eq!(exposure(load(&[], &[], file)), (vec![], origin, Some(2)));
     let origin = Origin::Profile("nuncio".to_owned());
@@ -76,11 +55,7 @@ fn every_key_has_a_value_and_a_source_without_any_input() {
     assert_eq!(values.len(), KEYS.len());
     for key in KEYS {
         assert!(loaded.sources.contains_key(key.name()), "{}", key.name());
-        let value = &values
-            .iter()
-            .find(|(name, _)| *name == key.name())
-            .unwrap()
-            .1;
+        let value = &values.iter().find(|(name, _)| *name == key.name()).unwrap().1;
         assert_eq!(value.is_null(), key.default.is_none(), "{}", key.name());
     }
     assert_eq!(loaded.config.data_dir, PathBuf::from("/home/me/.nuncio"));
@@ -105,12 +80,7 @@ fn rules_about_several_keys_are_checked_beside_other_mistakes() {
 
 #[test]
 fn expanded_text_is_read_as_what_the_key_wants() {
-    let variables = [
-        ("PORT", "8080"),
-        ("OPEN", "true"),
-        ("DIR", "~/x"),
-        ("T", "30"),
-    ];
+    let variables = [("PORT", "8080"), ("OPEN", "true"), ("DIR", "~/x"), ("T", "30")];
     let file = "port: ${PORT}\nallow-open: ${OPEN}\ndata-dir: ${DIR}\nname: $${PORT}";
     let config = load(&[], &variables, file).unwrap().config;
     assert_eq!((config.port, config.allow_open), (8080, true));
@@ -118,10 +88,7 @@ fn expanded_text_is_read_as_what_the_key_wants() {
     assert_eq!(config.name.as_deref(), Some("${PORT}"));
     let problems = texts(load(&[], &variables, "retention: ${T}\nport: '8080'"));
     assert!(problems[0].contains("has no unit"), "{problems:?}");
-    assert!(
-        problems[1].contains("found the text \"8080\""),
-        "{problems:?}"
-    );
+    assert!(problems[1].contains("found the text \"8080\""), "{problems:?}");
 }
 
 #[test]
@@ -140,24 +107,14 @@ fn the_newer_variable_of_a_token_wins() {
 fn thinking_exposure_has_many_words_for_all_and_nothing() {
     let read = |file: &str| load(&[], &[], file).map(|loaded| loaded.config.thinking_exposure);
     for file in ["none", "OFF", "false", "0", "\"\"", "[]", "[none]"] {
-        assert_eq!(
-            read(&format!("thinking-exposure: {file}")).unwrap(),
-            [],
-            "{file}"
-        );
+        assert_eq!(read(&format!("thinking-exposure: {file}")).unwrap(), [], "{file}");
     }
-    for file in [
-        "all",
-        "'*'",
-        "raw_thinking; Tool-Trace",
-        "[raw-thinking, 'tool_trace,']",
-    ] {
+    for file in ["all", "'*'", "raw_thinking; Tool-Trace", "[raw-thinking, 'tool_trace,']"] {
         let exposed = read(&format!("thinking-exposure: {file}")).unwrap();
         assert_eq!(exposed, [Thinking::Raw, Thinking::ToolTrace], "{file}");
     }
     let problems = texts(load(&[], &[], "thinking-exposure: x"));
-    let text =
-        "Unsupported A2A thinking exposure type 'x'. Supported values: raw-thinking, tool-trace.";
+    let text = "Unsupported A2A thinking exposure type 'x'. Supported values: raw-thinking, tool-trace.";
     assert!(problems[0].ends_with(text), "{problems:?}");
     assert!(read("thinking-exposure: [none, all]").is_err());
 }
@@ -166,28 +123,13 @@ fn thinking_exposure_has_many_words_for_all_and_nothing() {
 fn the_table_is_tidy_and_debug_keeps_secrets() {
     for key in KEYS {
         for name in key.names {
-            assert!(
-                name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'),
-                "{name}"
-            );
+            assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{name}");
         }
-        assert!(
-            !key.doc.is_empty() && !key.doc.contains('|'),
-            "{}",
-            key.name()
-        );
-        assert_eq!(
-            key.default.is_some(),
-            (key.default_json)().is_some(),
-            "{}",
-            key.name()
-        );
+        assert!(!key.doc.is_empty() && !key.doc.contains('|'), "{}", key.name());
+        assert_eq!(key.default.is_some(), (key.default_json)().is_some(), "{}", key.name());
     }
     let debug = format!("{:?}", load(&[], &[], "token: hunter2").unwrap().config);
-    assert!(
-        debug.contains("data_dir") && !debug.contains("hunter2"),
-        "{debug}"
-    );
+    assert!(debug.contains("data_dir") && !debug.contains("hunter2"), "{debug}");
 }
 
 /// Text that looks a lot like a configuration file.
@@ -206,8 +148,7 @@ fn yaml_like() -> impl Strategy<Value = String> {
         "[ -~]{0,20}",
         "[\\[\\]{}&*!|>'\"%@`,:#?$~\\-\n\t a0é]{0,30}",
     ];
-    let line =
-        (key, "[:=]? ?", value).prop_map(|(key, sign, value)| format!("{key}{sign}{value}\n"));
+    let line = (key, "[:=]? ?", value).prop_map(|(key, sign, value)| format!("{key}{sign}{value}\n"));
     prop::collection::vec(line, 0..8).prop_map(|lines| lines.concat())
 }
 

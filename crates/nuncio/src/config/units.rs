@@ -5,13 +5,7 @@ use std::time::Duration;
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
 /// Units of time in milliseconds, longest first.
-const TIME: [(&str, u64); 5] = [
-    ("d", DAY),
-    ("h", 60 * 60 * 1000),
-    ("m", 60 * 1000),
-    ("s", 1000),
-    ("ms", 1),
-];
+const TIME: [(&str, u64); 5] = [("d", DAY), ("h", 60 * 60 * 1000), ("m", 60 * 1000), ("s", 1000), ("ms", 1)];
 
 /// Units of size in bytes; the binary ones are those we print.
 const SIZE: [(&str, u64); 9] = [
@@ -47,10 +41,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, NoDuration> {
         let zero = digits.bytes().all(|digit| digit == b'0');
         return zero.then_some(Duration::ZERO).ok_or(NoDuration::NoUnit);
     }
-    let (_, scale) = TIME
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .ok_or(NoDuration::Other)?;
+    let (_, scale) = TIME.iter().find(|(name, _)| *name == unit).ok_or(NoDuration::Other)?;
     digits
         .parse::<u64>()
         .ok()
@@ -75,9 +66,7 @@ pub(crate) fn parse_size(text: &str) -> Option<u64> {
     let scale = if unit.is_empty() {
         1
     } else {
-        let known = SIZE
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
+        let known = SIZE.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
         known.1
     };
     digits.parse::<u64>().ok()?.checked_mul(scale)
@@ -95,18 +84,13 @@ fn show(value: u64, units: &[(&str, u64)]) -> String {
     units
         .iter()
         .find(|(_, scale)| value.is_multiple_of(*scale))
-        .map_or_else(
-            || value.to_string(),
-            |(name, scale)| format!("{}{name}", value / scale),
-        )
+        .map_or_else(|| value.to_string(), |(name, scale)| format!("{}{name}", value / scale))
 }
 
 /// Splits `10 MiB` into `10` and `MiB`.
 fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
     (!digits.is_empty()).then_some((digits, unit.trim_start()))
 }

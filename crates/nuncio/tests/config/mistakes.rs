@@ -6,17 +6,11 @@ use super::{Place, problem, text};
 
 #[test]
 fn an_unknown_key_names_the_line_and_the_nearest_key() {
-    assert_eq!(
-        problem("# one\n# two\nprot: 1\n"),
-        "unknown key `prot` in nuncio.yml, line 3: did you mean `port`?"
-    );
+    assert_eq!(problem("# one\n# two\nprot: 1\n"), "unknown key `prot` in nuncio.yml, line 3: did you mean `port`?");
     assert!(problem("elephants: 1").contains("`nuncio config schema`"));
     assert!(problem("rate-limit: 5").starts_with("unknown key `rate-limit`"));
     let nested = problem("tokens:\n- name: a\n  token: b\n  tokem: c");
-    assert_eq!(
-        nested,
-        "unknown key `tokens[0].tokem` in nuncio.yml, line 4: did you mean `token`?"
-    );
+    assert_eq!(nested, "unknown key `tokens[0].tokem` in nuncio.yml, line 4: did you mean `token`?");
 }
 
 #[test]
@@ -31,14 +25,8 @@ fn a_wrong_type_names_what_was_found_and_what_is_expected() {
         ("port: {a: 1}", "found a mapping"),
         ("port:", "found nothing"),
         ("port: true", "found the boolean true"),
-        (
-            "allow-open: yes",
-            "expected true or false, found the text \"yes\"",
-        ),
-        (
-            "name: 1.5",
-            "expected text, found the number 1.5; put it in quotes",
-        ),
+        ("allow-open: yes", "expected true or false, found the text \"yes\""),
+        ("name: 1.5", "expected text, found the number 1.5; put it in quotes"),
         ("max-streams: 0", "expected a number from 1 to"),
         ("tenants: a", "expected a list of names"),
     ] {
@@ -65,27 +53,19 @@ fn doubled_keys_are_refused_in_every_spelling() {
         problem("port: 1\nport: 2"),
         "duplicate key `port` in nuncio.yml, line 2: it is already set in line 1; keep one of them"
     );
-    for (file, other) in [
-        ("data-dir: a\npersistence-dir: b", "`data-dir`"),
-        ("max_body: 1MiB\nmax-body: 2MiB", "`max_body`"),
-    ] {
+    for (file, other) in
+        [("data-dir: a\npersistence-dir: b", "`data-dir`"), ("max_body: 1MiB\nmax-body: 2MiB", "`max_body`")]
+    {
         let problem = problem(file);
         assert!(problem.starts_with("duplicate key"), "{problem}");
-        assert!(
-            problem.contains(other) && problem.contains("line 2"),
-            "{problem}"
-        );
+        assert!(problem.contains(other) && problem.contains("line 2"), "{problem}");
     }
 }
 
 #[test]
 fn a_file_is_a_mapping_or_empty() {
     for file in ["", "# nothing\n", "---\n", "\u{feff}port: 1\n"] {
-        assert_eq!(
-            Place::new(file).problems(&[]),
-            Vec::<String>::new(),
-            "{file:?}"
-        );
+        assert_eq!(Place::new(file).problems(&[]), Vec::<String>::new(), "{file:?}");
     }
     assert!(problem("- a").contains("expected a mapping of keys to values in nuncio.yml, line 1"));
     assert!(problem("port: 1\nname: [a").contains("not valid YAML in nuncio.yml, line "));
@@ -94,10 +74,7 @@ fn a_file_is_a_mapping_or_empty() {
     place.write("nuncio.yml", "", 0o600);
     fs::write(place.dir.path().join("nuncio.yml"), b"port: 1\nname: \xff").unwrap();
     let problems = place.problems(&[]);
-    assert!(
-        problems[0].contains("not UTF-8 text, see line 2"),
-        "{problems:?}"
-    );
+    assert!(problems[0].contains("not UTF-8 text, see line 2"), "{problems:?}");
     let missing = place.run(&["config", "check", "--config", "missing.yml"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("cannot read the configuration file `missing.yml`"));
@@ -106,22 +83,15 @@ fn a_file_is_a_mapping_or_empty() {
 #[test]
 fn durations_and_sizes_say_how_they_are_written() {
     let bare = problem("retention: 30");
-    assert!(
-        bare.contains("found the number 30, which has no unit"),
-        "{bare}"
-    );
+    assert!(bare.contains("found the number 30, which has no unit"), "{bare}");
     assert!(problem("turn-timeout: soon").contains("such as `500ms`"));
     assert!(problem("lease-ttl: 0").contains("longer than 0"));
     assert!(problem("max-body: much").contains("such as `64KiB`"));
     assert!(problem("max-header: 1KiB").contains("from 8KiB to 16MiB"));
-    let place =
-        Place::new("silence-timeout: 0\ndrain-timeout: 90s\nmax-body: 4096\nmax-header: 1MB");
-    for (key, value) in [
-        ("silence-timeout", "0"),
-        ("drain-timeout", "90s"),
-        ("max-body", "4KiB"),
-        ("max-header", "1MB"),
-    ] {
+    let place = Place::new("silence-timeout: 0\ndrain-timeout: 90s\nmax-body: 4096\nmax-header: 1MB");
+    for (key, value) in
+        [("silence-timeout", "0"), ("drain-timeout", "90s"), ("max-body", "4KiB"), ("max-header", "1MB")]
+    {
         assert_eq!(place.shown(key, &[]).0, value);
     }
 }
@@ -129,33 +99,21 @@ fn durations_and_sizes_say_how_they_are_written() {
 #[test]
 fn names_outside_the_list_are_refused_with_the_list() {
     for (file, list) in [
-        (
-            "transport: [http, carrier-pigeon]",
-            "unsupported transport `carrier-pigeon`; supported values: http",
-        ),
-        (
-            "profile: x",
-            "unknown profile `x`; supported values: nuncio",
-        ),
+        ("transport: [http, carrier-pigeon]", "unsupported transport `carrier-pigeon`; supported values: http"),
+        ("profile: x", "unknown profile `x`; supported values: nuncio"),
         ("agent: x", "unknown agent `x`; supported values: demo"),
         ("store: x", "supported values: sqlite, memory"),
         ("durability: x", "supported values: full, normal"),
         ("card-format: '2'", "supported values: union, 1.0, 0.3"),
         ("idempotent-send: x", "supported values: key, message-id"),
         ("log: x", "supported values: auto, text, json"),
-        (
-            "thinking-exposure: x",
-            "Supported values: raw-thinking, tool-trace.",
-        ),
+        ("thinking-exposure: x", "Supported values: raw-thinking, tool-trace."),
     ] {
         let problem = problem(file);
         assert!(problem.ends_with(list), "{problem}");
     }
     let postgres = problem("store: postgres://me:hunter2@db/x");
-    assert!(
-        postgres.contains("not available in this build"),
-        "{postgres}"
-    );
+    assert!(postgres.contains("not available in this build"), "{postgres}");
     assert!(!postgres.contains("hunter2"), "{postgres}");
 }
 
@@ -170,16 +128,11 @@ fn flags_and_variables_are_checked_like_the_file() {
 
 #[test]
 fn a_misspelled_variable_is_a_warning_and_a_foreign_one_is_not() {
-    let place = Place::new("")
-        .with("NUNCIO_PROT", "1")
-        .with("NUNCIO_SOMETHING_ELSE", "1");
+    let place = Place::new("").with("NUNCIO_PROT", "1").with("NUNCIO_SOMETHING_ELSE", "1");
     let output = place.run(&["config", "check"]);
     assert!(output.status.success());
     let talk = text(&output.stderr);
-    assert!(
-        talk.contains("`NUNCIO_PROT` is not used: did you mean `NUNCIO_PORT`?"),
-        "{talk}"
-    );
+    assert!(talk.contains("`NUNCIO_PROT` is not used: did you mean `NUNCIO_PORT`?"), "{talk}");
     assert!(!talk.contains("SOMETHING"), "{talk}");
 }
 
@@ -187,20 +140,9 @@ fn a_misspelled_variable_is_a_warning_and_a_foreign_one_is_not() {
 fn an_open_door_has_to_be_meant() {
     let closed = problem("host: 0.0.0.0");
     assert!(closed.contains("`host` in nuncio.yml, line 1"), "{closed}");
-    assert!(
-        closed.contains("`token`") && closed.contains("`allow-open: true`"),
-        "{closed}"
-    );
-    for file in [
-        "host: 0.0.0.0\nallow-open: true",
-        "host: '::'\ntoken: x",
-        "host: '[::1]'",
-    ] {
-        assert_eq!(
-            Place::new(file).problems(&[]),
-            Vec::<String>::new(),
-            "{file}"
-        );
+    assert!(closed.contains("`token`") && closed.contains("`allow-open: true`"), "{closed}");
+    for file in ["host: 0.0.0.0\nallow-open: true", "host: '::'\ntoken: x", "host: '[::1]'"] {
+        assert_eq!(Place::new(file).problems(&[]), Vec::<String>::new(), "{file}");
     }
     let place = Place::new("").with("IACCODE_A2A_HTTP_TOKEN", "x");
     assert_eq!(place.problems(&["--host", "0.0.0.0"]), Vec::<String>::new());
@@ -211,38 +153,17 @@ fn an_open_door_has_to_be_meant() {
 #[test]
 fn tokens_are_distinct_and_named() {
     for (file, message) in [
-        (
-            "tokens: [{token: a}]",
-            "`tokens[0]` in nuncio.yml, line 1: `name` is missing",
-        ),
+        ("tokens: [{token: a}]", "`tokens[0]` in nuncio.yml, line 1: `name` is missing"),
         ("tokens: [{name: a}]", "give either `token` or `token-file`"),
-        (
-            "tokens: [{name: a, token: x, token-file: y}]",
-            "give either `token` or `token-file`",
-        ),
-        (
-            "tokens: [{name: '', token: x}]",
-            "expected text, found an empty one",
-        ),
+        ("tokens: [{name: a, token: x, token-file: y}]", "give either `token` or `token-file`"),
+        ("tokens: [{name: '', token: x}]", "expected text, found an empty one"),
         ("tokens: [{name: a, token: ''}]", "the token is empty"),
         ("token: ''", "the token is empty"),
-        (
-            "tokens: [{name: a, token: x}, {name: a, token: y}]",
-            "names must differ",
-        ),
-        (
-            "tokens: [{name: a, token: x}, {name: b, token: x}]",
-            "tokens must differ",
-        ),
-        (
-            "token: x\ntokens: [{name: default, token: y}]",
-            "names must differ",
-        ),
+        ("tokens: [{name: a, token: x}, {name: a, token: y}]", "names must differ"),
+        ("tokens: [{name: a, token: x}, {name: b, token: x}]", "tokens must differ"),
+        ("token: x\ntokens: [{name: default, token: y}]", "names must differ"),
         ("token: x\ntoken-file: y", "`token` is set as well"),
-        (
-            "tokens: x",
-            "expected a list of `{name, token}`, found text",
-        ),
+        ("tokens: x", "expected a list of `{name, token}`, found text"),
     ] {
         let problem = problem(file);
         assert!(problem.contains(message), "{problem}");
@@ -255,26 +176,12 @@ fn a_token_file_is_private_and_not_empty() {
     assert!(place.problems(&[])[0].contains("cannot read `secret`"));
     place.write("secret", " hunter2 \n", 0o644);
     let problems = place.problems(&[]);
-    assert!(
-        problems[0].contains("run `chmod 600 secret`"),
-        "{problems:?}"
-    );
+    assert!(problems[0].contains("run `chmod 600 secret`"), "{problems:?}");
     place.write("secret", " \n", 0o600);
     assert!(place.problems(&[])[0].contains("the token is empty"));
     place.write("secret", " hunter2 \n", 0o600);
-    let output = place.run(&[
-        "config",
-        "check",
-        "--config",
-        "nuncio.yml",
-        "--host",
-        "0.0.0.0",
-    ]);
-    assert!(
-        text(&output.stdout).contains("1 caller"),
-        "{}",
-        text(&output.stderr)
-    );
+    let output = place.run(&["config", "check", "--config", "nuncio.yml", "--host", "0.0.0.0"]);
+    assert!(text(&output.stdout).contains("1 caller"), "{}", text(&output.stderr));
 }
 
 #[test]

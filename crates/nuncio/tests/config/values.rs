@@ -15,23 +15,11 @@ fn schema() -> Json {
 
 #[test]
 fn transport_and_card_format_have_their_other_spellings() {
-    for name in [
-        "http",
-        "jsonrpc",
-        "JSON_RPC",
-        "http+jsonrpc",
-        "http-jsonrpc",
-        "https",
-    ] {
+    for name in ["http", "jsonrpc", "JSON_RPC", "http+jsonrpc", "http-jsonrpc", "https"] {
         let place = Place::new(&format!("transport: [{name}, http]"));
         assert_eq!(place.shown("transport", &[]).0, serde_json::json!(["http"]));
     }
-    for (file, value) in [
-        ("1.0", "1.0"),
-        ("0.3", "0.3"),
-        ("'1.0'", "1.0"),
-        ("union", "union"),
-    ] {
+    for (file, value) in [("1.0", "1.0"), ("0.3", "0.3"), ("'1.0'", "1.0"), ("union", "union")] {
         let place = Place::new(&format!("card-format: {file}"));
         assert_eq!(place.shown("card-format", &[]).0, value);
     }
@@ -41,31 +29,17 @@ fn transport_and_card_format_have_their_other_spellings() {
 fn every_level_of_precedence_counts() {
     let key = "thinking-exposure";
     let place = Place::new("thinking-exposure: none").with("NUNCIO_THINKING_EXPOSURE", "all");
-    assert_eq!(
-        place.shown(key, &["--thinking-exposure", "raw-thinking"]).1,
-        "flag"
-    );
+    assert_eq!(place.shown(key, &["--thinking-exposure", "raw-thinking"]).1, "flag");
     assert_eq!(place.shown(key, &[]).1, "environment");
-    assert_eq!(
-        Place::new("thinking-exposure: none").shown(key, &[]).1,
-        "file"
-    );
+    assert_eq!(Place::new("thinking-exposure: none").shown(key, &[]).1, "file");
     assert_eq!(Place::new("").shown(key, &[]).1, "profile");
     assert_eq!(Place::new("").shown("port", &[]).1, "default");
     let place = Place::new("port: 3").with("NUNCIO_PORT", "2");
     assert_eq!(place.shown("port", &["--port", "1"]).0, 1);
     assert_eq!(place.shown("port", &[]).0, 2);
-    let table = text(
-        &place
-            .run(&["config", "show", "--config", "nuncio.yml"])
-            .stdout,
-    );
+    let table = text(&place.run(&["config", "show", "--config", "nuncio.yml"]).stdout);
     assert!(table.contains("environment (NUNCIO_PORT)"), "{table}");
-    let table = text(
-        &Place::new("\nport: 3")
-            .run(&["config", "show", "--config", "nuncio.yml"])
-            .stdout,
-    );
+    let table = text(&Place::new("\nport: 3").run(&["config", "show", "--config", "nuncio.yml"]).stdout);
     assert!(table.contains("file (nuncio.yml, line 2)"), "{table}");
 }
 
@@ -82,9 +56,7 @@ fn keys_have_two_spellings_and_data_dir_has_an_older_name() {
 
 #[test]
 fn variables_in_values_are_expanded() {
-    let place = Place::new("name: a ${WHO} costs 5$$\nport: ${PORT}")
-        .with("WHO", "b")
-        .with("PORT", "8080");
+    let place = Place::new("name: a ${WHO} costs 5$$\nport: ${PORT}").with("WHO", "b").with("PORT", "8080");
     assert_eq!(place.shown("name", &[]).0, "a b costs 5$");
     assert_eq!(place.shown("port", &[]).0, 8080);
     assert_eq!(
@@ -97,31 +69,17 @@ fn variables_in_values_are_expanded() {
 
 #[test]
 fn secrets_are_never_shown() {
-    let place = Place::new(
-        "token: hunter2\ntokens:\n- {name: a, token: hunter2-a}\n- {name: b, token: '${B}'}\n",
-    )
-    .with("B", "hunter2-b");
+    let place = Place::new("token: hunter2\ntokens:\n- {name: a, token: hunter2-a}\n- {name: b, token: '${B}'}\n")
+        .with("B", "hunter2-b");
     for output in ["table", "json", "yaml"] {
-        let shown = place.run(&[
-            "config",
-            "show",
-            "--config",
-            "nuncio.yml",
-            "--output",
-            output,
-        ]);
+        let shown = place.run(&["config", "show", "--config", "nuncio.yml", "--output", output]);
         assert!(shown.status.success(), "{}", text(&shown.stderr));
         let shown = text(&shown.stdout);
         assert_eq!(shown.matches("***").count(), 3, "{shown}");
         assert!(!shown.contains("hunter2"), "{shown}");
     }
-    for file in [
-        "token: [hunter2]",
-        "token: {hunter2: 1",
-        "tokens: hunter2",
-        "token: hunter 2",
-        "token: \"hunter2\"x",
-    ] {
+    for file in ["token: [hunter2]", "token: {hunter2: 1", "tokens: hunter2", "token: hunter 2", "token: \"hunter2\"x"]
+    {
         assert!(!problem(file).contains("hunter"), "{file}");
     }
 }
@@ -129,14 +87,7 @@ fn secrets_are_never_shown() {
 #[test]
 fn shown_yaml_is_a_configuration_that_says_the_same() {
     let file = "name: \"a: b # c\"\ntenants: ['1.0', 'no', x]\ncard-format: 1.0\nextensions:\n- {uri: 'urn:x', params: {A_b: [1, null, 'yes']}}\n";
-    let show = [
-        "config",
-        "show",
-        "--config",
-        "nuncio.yml",
-        "--output",
-        "yaml",
-    ];
+    let show = ["config", "show", "--config", "nuncio.yml", "--output", "yaml"];
     let data = |output: Output| {
         assert!(output.status.success(), "{}", text(&output.stderr));
         let lines = text(&output.stdout);
@@ -151,20 +102,10 @@ fn shown_yaml_is_a_configuration_that_says_the_same() {
 #[test]
 fn the_schema_describes_every_key() {
     let schema = schema();
-    assert_eq!(
-        schema["$schema"],
-        "https://json-schema.org/draft/2020-12/schema"
-    );
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     let shown = Place::new("").run(&["config", "show", "--output", "json"]);
     let shown: Json = serde_json::from_slice(&shown.stdout).unwrap();
-    let keys = |value: &Json| {
-        value
-            .as_object()
-            .unwrap()
-            .keys()
-            .cloned()
-            .collect::<Vec<_>>()
-    };
+    let keys = |value: &Json| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&schema["properties"]), keys(&shown));
     for (key, property) in schema["properties"].as_object().unwrap() {
         assert!(property["description"].is_string(), "{key}");
@@ -196,14 +137,9 @@ fn the_document_lists_the_keys_of_the_code() {
             Some(Json::String(text)) => Some(text.clone()),
             other => other.map(ToString::to_string),
         };
-        let cell =
-            |value: Option<&str>| value.map_or("none".to_owned(), |value| format!("`{value}`"));
+        let cell = |value: Option<&str>| value.map_or("none".to_owned(), |value| format!("`{value}`"));
         let cells: Vec<_> = rows[key.as_str()].split('|').map(str::trim).collect();
-        let expected = [
-            &cell(variable),
-            &cell(default.as_deref()),
-            property["description"].as_str().unwrap(),
-        ];
+        let expected = [&cell(variable), &cell(default.as_deref()), property["description"].as_str().unwrap()];
         assert_eq!(cells[2..5], expected, "{key}");
     }
 }
@@ -211,19 +147,13 @@ fn the_document_lists_the_keys_of_the_code() {
 #[test]
 fn mistakes_on_the_command_line_and_missing_parts_have_their_codes() {
     let place = Place::new("");
-    assert_eq!(
-        place.run(&["serve", "--no-such-flag"]).status.code(),
-        Some(2)
-    );
+    assert_eq!(place.run(&["serve", "--no-such-flag"]).status.code(), Some(2));
     assert_eq!(place.run(&["--version"]).status.code(), Some(0));
     let command = place.run(&["config", "check", "--", "claude"]);
     assert_eq!(command.status.code(), Some(2));
     assert!(text(&command.stderr).contains("remove what follows `--`"));
     for shell in ["bash", "zsh", "fish"] {
         let script = place.run(&["completions", shell]);
-        assert!(
-            script.status.success() && !script.stdout.is_empty(),
-            "{shell}"
-        );
+        assert!(script.status.success() && !script.stdout.is_empty(), "{shell}");
     }
 }

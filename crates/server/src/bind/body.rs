@@ -65,7 +65,8 @@ where
             None => tokio::time::timeout(pause, body.frame()).await.map_err(|_| too_slow())?,
         };
         let Some(frame) = frame else { break };
-        let frame = frame.map_err(|error| Error::new(ErrorKind::InvalidRequest, format!("The body broke off: {error}")))?;
+        let frame =
+            frame.map_err(|error| Error::new(ErrorKind::InvalidRequest, format!("The body broke off: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         let have = more.as_ref().map_or(first.len(), BytesMut::len);
         if have + data.len() > most {

@@ -98,7 +98,9 @@ impl Dialect {
         }
         out.extend_from_slice(b"],\"nextPageToken\":");
         codec::encode_into(&page.next_page_token, out);
-        out.extend_from_slice(format!(",\"pageSize\":{},\"totalSize\":{}}}", page.page_size, page.total_size).as_bytes());
+        out.extend_from_slice(
+            format!(",\"pageSize\":{},\"totalSize\":{}}}", page.page_size, page.total_size).as_bytes(),
+        );
     }
 
     /// The `error` of a JSON-RPC response, or a REST body.

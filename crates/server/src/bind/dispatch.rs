@@ -142,7 +142,10 @@ fn check_streaming(app: &App) -> Result<(), Error> {
     if app.card.streaming() {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::UnsupportedOperation, "This agent does not stream: send without streaming, and poll the task"))
+    Err(Error::new(
+        ErrorKind::UnsupportedOperation,
+        "This agent does not stream: send without streaming, and poll the task",
+    ))
 }
 
 fn check_send(app: &App, call: &Call, request: &SendMessageRequest) -> Result<(), Error> {

@@ -1,5 +1,7 @@
 //! JSON-RPC over HTTP, both versions. The name of the method decides the dialect.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -9,13 +11,13 @@ use nuncio_protocol::{Error, ErrorKind, v03};
 use super::body::Body;
 use super::dialect::Dialect;
 use super::dispatch::{Outcome, Request, dispatch};
-use super::http::{Peer, bytes_response, echo_extensions, refusal_status};
+use super::http::{bytes_response, echo_extensions, refusal_status};
 use super::{App, params, sse};
 use crate::call::Version;
 use crate::metrics::Operation;
 
 /// Answers one JSON-RPC request.
-pub(crate) async fn handle(app: &App, parts: &Parts, peer: &Peer, body: Result<Bytes, Error>) -> Response<Body> {
+pub(crate) async fn handle(app: &App, parts: &Parts, caller: Arc<str>, body: Result<Bytes, Error>) -> Response<Body> {
     let version = params::version(parts);
     let asked = Dialect::rpc(version.as_ref().ok().copied().flatten().unwrap_or(Version::V03));
     // Nothing is known of the request yet, so the header alone decides how to refuse it.
@@ -36,7 +38,7 @@ pub(crate) async fn handle(app: &App, parts: &Parts, peer: &Peer, body: Result<B
         Some(version) => Dialect::rpc(version),
         None => asked,
     };
-    match carry_out(app, parts, peer, version, dialect, &request).await {
+    match carry_out(app, parts, caller, version, dialect, &request).await {
         Ok(response) => response,
         Err(error) => {
             app.metrics.errors.inc();
@@ -48,7 +50,7 @@ pub(crate) async fn handle(app: &App, parts: &Parts, peer: &Peer, body: Result<B
 async fn carry_out(
     app: &App,
     parts: &Parts,
-    peer: &Peer,
+    caller: Arc<str>,
     version: Result<Option<Version>, Error>,
     dialect: Dialect,
     request: &jsonrpc::Request<'_>,
@@ -62,7 +64,7 @@ async fn carry_out(
         }
         _ => {}
     }
-    let call = params::call(app, parts, peer, dialect.version, "");
+    let call = params::call(app, parts, caller, dialect.version, "");
     let read = read(request);
     let operation = read.as_ref().map_or_else(|_| operation(&request.method), Request::operation);
     app.metrics.call(operation, dialect.binding, dialect.version);

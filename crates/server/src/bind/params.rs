@@ -9,7 +9,6 @@ use nuncio_protocol::{Error, ErrorKind};
 use percent_encoding::percent_decode_str;
 
 use super::App;
-use super::http::Peer;
 use crate::call::{Call, Version};
 use crate::store::Scope;
 
@@ -42,9 +41,9 @@ pub(crate) fn must_be_v1(app: &App, version: Option<Version>) -> Result<(), Erro
 }
 
 /// The call that a request makes.
-pub(crate) fn call(app: &App, parts: &Parts, peer: &Peer, version: Version, tenant: &str) -> Call {
+pub(crate) fn call(app: &App, parts: &Parts, caller: Arc<str>, version: Version, tenant: &str) -> Call {
     Call {
-        scope: Scope { tenant: tenant.into(), owner: peer.caller.clone() },
+        scope: Scope { tenant: tenant.into(), owner: caller },
         version,
         extensions: app.card.activated(&extensions(&parts.headers)),
         idempotency_key: header(&parts.headers, "idempotency-key").map(Arc::from),

@@ -1,6 +1,7 @@
 //! REST: A2A 1.0 at the root and below `/{tenant}`, A2A 0.3 below `/v1`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -13,7 +14,7 @@ use nuncio_protocol::{
 use super::body::Body;
 use super::dialect::Dialect;
 use super::dispatch::{Outcome, Request, dispatch};
-use super::http::{Peer, bytes_response, echo_extensions};
+use super::http::{bytes_response, echo_extensions};
 use super::{App, params, sse};
 use crate::call::Version;
 use crate::metrics::{Binding, Operation};
@@ -48,7 +49,7 @@ pub(crate) fn takes_body(method: &Method) -> bool {
 }
 
 /// Answers one REST request.
-pub(crate) async fn handle(app: &App, parts: &Parts, peer: &Peer, body: Result<Bytes, Error>) -> Response<Body> {
+pub(crate) async fn handle(app: &App, parts: &Parts, caller: Arc<str>, body: Result<Bytes, Error>) -> Response<Body> {
     let asked = params::version(parts);
     let hint = asked.as_ref().ok().copied().flatten();
     let (route, version) = match find(parts, hint) {
@@ -60,7 +61,7 @@ pub(crate) async fn handle(app: &App, parts: &Parts, peer: &Peer, body: Result<B
         }
     };
     let dialect = Dialect::rest(version);
-    match carry_out(app, parts, peer, asked, dialect, route, body).await {
+    match carry_out(app, parts, caller, asked, dialect, route, body).await {
         Ok(response) => response,
         Err(error) => {
             app.metrics.errors.inc();
@@ -73,7 +74,7 @@ pub(crate) async fn handle(app: &App, parts: &Parts, peer: &Peer, body: Result<B
 async fn carry_out(
     app: &App,
     parts: &Parts,
-    peer: &Peer,
+    caller: Arc<str>,
     asked: Result<Option<Version>, Error>,
     dialect: Dialect,
     route: Route<'_>,
@@ -85,13 +86,15 @@ async fn carry_out(
     }
     check_content_type(parts)?;
     let body = body?;
-    let call = params::call(app, parts, peer, dialect.version, &route.tenant);
+    let call = params::call(app, parts, caller, dialect.version, &route.tenant);
     let read = read(parts, dialect.version, &route.verb, &body);
     let operation = read.as_ref().map_or_else(|_| operation(&route.verb), Request::operation);
     app.metrics.call(operation, Binding::Rest, dialect.version);
     let extensions = call.extensions.clone();
     let mut response = match dispatch(app, call, read?).await? {
-        Outcome::Answer(answer) => bytes_response(StatusCode::OK, media_type(parts, dialect.version), dialect.answer(answer)?),
+        Outcome::Answer(answer) => {
+            bytes_response(StatusCode::OK, media_type(parts, dialect.version), dialect.answer(answer)?)
+        }
         Outcome::Stream(subscription) => sse::response(app, subscription, dialect, None)?,
         Outcome::StreamOfOne(message) => sse::one(dialect, None, &dialect.message_event(message)),
     };
@@ -194,7 +197,9 @@ fn read(parts: &Parts, version: Version, verb: &Verb<'_>, body: &[u8]) -> Result
             let mut request = GetTaskRequest { id: (&**id).into(), ..GetTaskRequest::default() };
             for (name, value) in query(parts) {
                 match &*name {
-                    "historyLength" | "history_length" => request.history_length = Some(number("historyLength", &value)?),
+                    "historyLength" | "history_length" => {
+                        request.history_length = Some(number("historyLength", &value)?)
+                    }
                     "tenant" => request.tenant = value.into(),
                     _ => {}
                 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, Response, header};
-use nuncio_protocol::jsonrpc::{self, Id};
 use nuncio_protocol::Error;
+use nuncio_protocol::jsonrpc::{self, Id};
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +16,12 @@ use super::{App, StreamPlace};
 use crate::engine::{Event, Subscription};
 
 /// A stream of a task's events.
-pub(crate) fn response(app: &App, subscription: Subscription, dialect: Dialect, id: Option<Id<'_>>) -> Result<Response<Body>, Error> {
+pub(crate) fn response(
+    app: &App,
+    subscription: Subscription,
+    dialect: Dialect,
+    id: Option<Id<'_>>,
+) -> Result<Response<Body>, Error> {
     let place = app.stream_place()?;
     let every = app.http.keep_alive;
     let mut beat = interval_at(tokio::time::Instant::now() + every, every);
@@ -69,7 +74,7 @@ impl Streaming {
         let next = tokio::select! {
             biased;
             next = self.subscription.next(&mut self.batch) => next,
-            _ = self.beat.tick() => return Some(Bytes::from_static(b": keep-alive\n\n")),
+            _ = self.beat.tick() => return Some(Bytes::from_static(b": keep-alive\n")),
             () = self.closing.cancelled() => return None,
         };
         match next {

@@ -109,7 +109,12 @@ impl Engine {
         Ok(Sent::Task(Handle { engine: self.clone(), live, from }))
     }
 
-    async fn new_task(self: &Arc<Self>, call: &Call, mut message: Message, key: Option<IdempotencyKey>) -> Result<Sent, Error> {
+    async fn new_task(
+        self: &Arc<Self>,
+        call: &Call,
+        mut message: Message,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Sent, Error> {
         let id = TaskId::fresh();
         if message.context_id.is_empty() {
             message.context_id = ContextId::fresh();
@@ -157,8 +162,7 @@ impl Engine {
             }
         };
         self.metrics.events.inc();
-        let agent = self.options.agent_name.clone();
-        let live = Live::fresh(task_key, call.scope.clone(), agent, task, body, self.store.clone());
+        let live = Live::fresh(task_key, call.scope.clone(), task, body, self.store.clone());
         let live = self.hub.insert(live);
         self.submit(self.hub.hold(live.clone()), message, room, room == Room::Now, false);
         Ok(Sent::Task(Handle { engine: self.clone(), live, from: 1 }))
@@ -225,7 +229,7 @@ impl Engine {
     /// The task in memory, its fold loaded.
     pub(super) async fn open(&self, row: &TaskRow) -> Result<Held, Error> {
         let live = self.hub.open(row, &self.store);
-        live.loaded.get_or_try_init(|| self.load(&live)).await.map_err(|error| store_error(&error))?;
+        live.loaded.get_or_try_init(|| self.fill(&live)).await.map_err(|error| store_error(&error))?;
         Ok(live)
     }
 
@@ -283,7 +287,8 @@ fn check_follow_up(row: &TaskRow, message: &Message) -> Result<(), Error> {
 
 /// Terminal tasks do not change: a refinement is a new task in the same context.
 fn over(id: &TaskId, state: TaskState) -> Error {
-    let text = format!("The task is over ({}): send a new message with its contextId and without its taskId", state.name());
+    let text =
+        format!("The task is over ({}): send a new message with its contextId and without its taskId", state.name());
     Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", id.as_str())
 }
 

@@ -109,7 +109,7 @@ impl Update {
 
 /// Why an update was not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WriteError {
+pub(crate) enum WriteError {
     /// The turn is over: canceled, timed out or finished.
     #[error("the turn is over")]
     Closed,
@@ -126,12 +126,11 @@ pub(crate) struct Incoming {
 }
 
 /// A task in memory. All who write or follow it on this node share one.
-pub struct Live {
+pub(crate) struct Live {
     pub(crate) key: TaskKey,
     pub(crate) scope: Scope,
     pub(crate) id: TaskId,
     pub(crate) context_id: ContextId,
-    pub(crate) agent: Arc<str>,
     /// Set once the fold holds everything that the log holds.
     pub(crate) loaded: OnceCell<()>,
     /// One follow-up at a time decides what it means for the task.
@@ -186,7 +185,6 @@ impl Live {
             scope: row.scope.clone(),
             id: row.id.clone(),
             context_id: row.context_id.clone(),
-            agent: row.agent.clone(),
             loaded: OnceCell::new(),
             gate: tokio::sync::Mutex::default(),
             writer: Mutex::default(),
@@ -198,7 +196,7 @@ impl Live {
     }
 
     /// A task that was created just now with its first event.
-    pub(crate) fn fresh(key: TaskKey, scope: Scope, agent: Arc<str>, task: Task, first: Bytes, store: Arc<dyn Store>) -> Self {
+    pub(crate) fn fresh(key: TaskKey, scope: Scope, task: Task, first: Bytes, store: Arc<dyn Store>) -> Self {
         let (id, context_id) = (task.id.clone(), task.context_id.clone());
         let state = task.status.state;
         let tail_bytes = first.len();
@@ -207,10 +205,15 @@ impl Live {
             scope,
             id,
             context_id,
-            agent,
             loaded: OnceCell::new_with(Some(())),
             gate: tokio::sync::Mutex::default(),
-            writer: Mutex::new(Writer { fold: Fold::new(task), seq: 1, epoch: 1, open: true, mailbox: VecDeque::new() }),
+            writer: Mutex::new(Writer {
+                fold: Fold::new(task),
+                seq: 1,
+                epoch: 1,
+                open: true,
+                mailbox: VecDeque::new(),
+            }),
             feed: Mutex::new(Feed {
                 committed: 1,
                 state,
@@ -311,7 +314,12 @@ impl Live {
         self.write_locked(&mut writer, Update::state(TaskState::Submitted), Some(incoming))
     }
 
-    fn write_locked(self: &Arc<Self>, writer: &mut Writer, update: Update, incoming: Option<Incoming>) -> Result<Seq, WriteError> {
+    fn write_locked(
+        self: &Arc<Self>,
+        writer: &mut Writer,
+        update: Update,
+        incoming: Option<Incoming>,
+    ) -> Result<Seq, WriteError> {
         if !writer.open {
             return Err(WriteError::Closed);
         }

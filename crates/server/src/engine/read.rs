@@ -116,7 +116,7 @@ impl Engine {
     }
 
     /// Fills a task in memory from the log.
-    pub(super) async fn load(&self, live: &Arc<Live>) -> Result<(), StoreError> {
+    pub(super) async fn fill(&self, live: &Arc<Live>) -> Result<(), StoreError> {
         let row = self.store.task_by_key(live.key).await?.ok_or(StoreError::Closed)?;
         let (fold, seq) = self.fold(&row).await?;
         live.fill(fold, &row, seq);

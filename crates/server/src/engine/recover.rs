@@ -52,7 +52,7 @@ impl Engine {
             return Ok(false);
         };
         let live = self.hub.open(&row, &self.store);
-        live.loaded.get_or_try_init(|| self.load(&live)).await?;
+        live.loaded.get_or_try_init(|| self.fill(&live)).await?;
         live.open(row.epoch);
         let again = was_waiting
             || match self.agent.on_crash() {
@@ -79,7 +79,8 @@ impl Engine {
     fn run_again(self: &Arc<Self>, live: Held, message: Message, resumed: bool) {
         tracing::info!(task = %live.id, resumed, "a task is taken up again");
         // A task that was accepted is never turned away for lack of room.
-        let room = self.schedule.reserve(&live.scope, &live.context_id).unwrap_or_else(|_| self.schedule.queue_regardless());
+        let room =
+            self.schedule.reserve(&live.scope, &live.context_id).unwrap_or_else(|_| self.schedule.queue_regardless());
         self.submit(live, message, room, true, resumed);
     }
 

@@ -115,7 +115,13 @@ impl Subscription {
 impl Engine {
     /// Follows a task of the caller. With the number of the last event seen, it continues exactly
     /// after that, also on a finished task; without one, it starts with the task as it is now.
-    pub async fn subscribe(self: &Arc<Self>, call: &Call, id: &TaskId, close: Close, over: Over) -> Result<Subscription, Error> {
+    pub async fn subscribe(
+        self: &Arc<Self>,
+        call: &Call,
+        id: &TaskId,
+        close: Close,
+        over: Over,
+    ) -> Result<Subscription, Error> {
         let row = self.find(&call.scope, id).await?;
         let finished = row.state.is_final();
         if let Some(after) = call.after {

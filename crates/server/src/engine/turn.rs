@@ -8,9 +8,9 @@ use nuncio_protocol::{
 };
 use sha2::{Digest, Sha256};
 
+use super::Engine;
 use super::live::{Live, Update, WriteError};
 use super::schedule::Control;
-use super::Engine;
 use crate::agent::AgentError;
 use crate::present::{INPUT, Presenter};
 use crate::store::Seq;
@@ -127,7 +127,13 @@ pub enum Pending {
 }
 
 impl Turn {
-    pub(crate) fn new(engine: Arc<Engine>, live: Arc<Live>, control: Arc<Control>, message: Message, resumed: bool) -> Self {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        live: Arc<Live>,
+        control: Arc<Control>,
+        message: Message,
+        resumed: bool,
+    ) -> Self {
         let presenter = Presenter::new(engine.options.exposure);
         Self { engine, live, control, message, resumed, presenter, ended: false }
     }

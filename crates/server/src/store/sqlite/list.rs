@@ -33,8 +33,7 @@ pub(super) fn list(db: &Connection, query: &ListQuery) -> rusqlite::Result<ListP
 
 fn total(db: &Connection, query: &ListQuery) -> rusqlite::Result<u64> {
     let counted = if query.context_id.is_none() && query.since.is_none() {
-        let mut sql =
-            String::from("SELECT ifnull(sum(n), 0) FROM tally WHERE tenant = ? AND owner = ?");
+        let mut sql = String::from("SELECT ifnull(sum(n), 0) FROM tally WHERE tenant = ? AND owner = ?");
         let mut values = scope(query);
         if let Some(state) = query.state {
             sql.push_str(" AND state = ?");
@@ -46,9 +45,7 @@ fn total(db: &Connection, query: &ListQuery) -> rusqlite::Result<u64> {
         (format!("SELECT count(*) FROM task AS t {filter}"), values)
     };
     let mut select = db.prepare_cached(&counted.0)?;
-    select
-        .query_row(rusqlite::params_from_iter(counted.1), |row| row.get(0))
-        .map(i64::cast_unsigned)
+    select.query_row(rusqlite::params_from_iter(counted.1), |row| row.get(0)).map(i64::cast_unsigned)
 }
 
 /// Which index to walk and what must hold. Without statistics SQLite only guesses the index.
@@ -67,9 +64,7 @@ fn page_filter(query: &ListQuery) -> (String, Vec<Value>) {
 }
 
 fn conditions(query: &ListQuery, join: &str) -> (String, Vec<Value>) {
-    let rare = query
-        .state
-        .filter(|state| query.context_id.is_none() && *state != COMPLETED);
+    let rare = query.state.filter(|state| query.context_id.is_none() && *state != COMPLETED);
     let index = match (&query.context_id, rare) {
         (Some(_), _) => "task_by_context",
         (None, Some(_)) => "task_by_state",
@@ -96,8 +91,5 @@ fn conditions(query: &ListQuery, join: &str) -> (String, Vec<Value>) {
 }
 
 fn scope(query: &ListQuery) -> Vec<Value> {
-    vec![
-        query.scope.tenant.to_string().into(),
-        query.scope.owner.to_string().into(),
-    ]
+    vec![query.scope.tenant.to_string().into(), query.scope.owner.to_string().into()]
 }

@@ -55,16 +55,11 @@ fn inspect(path: &Path, at: &At) -> Result<(), StoreError> {
         return Ok(());
     }
     let sql = |error: rusqlite::Error| at.sql(&error);
-    let db =
-        Connection::open_with_flags(path, flags(OpenFlags::SQLITE_OPEN_READ_ONLY)).map_err(sql)?;
+    let db = Connection::open_with_flags(path, flags(OpenFlags::SQLITE_OPEN_READ_ONLY)).map_err(sql)?;
     db.busy_timeout(PATIENCE).map_err(sql)?;
     let found = migrate::version(&db).map_err(sql)?;
-    let application: i64 = db
-        .pragma_query_value(None, "application_id", |row| row.get(0))
-        .map_err(sql)?;
-    let objects: i64 = db
-        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(sql)?;
+    let application: i64 = db.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(sql)?;
+    let objects: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(sql)?;
     if objects > 0 && application != migrate::APPLICATION {
         return Err(at.corrupt("it belongs to another program"));
     }

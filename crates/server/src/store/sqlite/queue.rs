@@ -18,14 +18,8 @@ struct Line<T> {
 
 impl<T> Queue<T> {
     pub(super) fn new() -> Self {
-        let line = Line {
-            waiting: VecDeque::new(),
-            closed: false,
-        };
-        Self {
-            line: Mutex::new(line),
-            arrived: Condvar::new(),
-        }
+        let line = Line { waiting: VecDeque::new(), closed: false };
+        Self { line: Mutex::new(line), arrived: Condvar::new() }
     }
 
     /// Stands in line, or comes back when the queue is closed.

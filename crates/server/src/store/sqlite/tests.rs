@@ -10,9 +10,7 @@ async fn does_what_every_store_does() {
     suite::run_all(|| {
         let n = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let path = folder.path().join(format!("{n}/log.db"));
-        async move {
-            Arc::new(SqliteStore::open(&path, SqliteOptions::default()).unwrap()) as Arc<dyn Store>
-        }
+        async move { Arc::new(SqliteStore::open(&path, SqliteOptions::default()).unwrap()) as Arc<dyn Store> }
     })
     .await;
 }

@@ -39,14 +39,7 @@ pub(super) struct Question<T, F> {
 impl<T, F> Question<T, F> {
     pub(super) fn new(work: F) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
         let (reply, answer) = oneshot::channel();
-        (
-            Self {
-                work,
-                found: None,
-                reply,
-            },
-            answer,
-        )
+        (Self { work, found: None, reply }, answer)
     }
 }
 
@@ -125,18 +118,13 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn run(mut self) {
-        let _end = End {
-            queue: self.queue.clone(),
-            done: self.done.clone(),
-        };
+        let _end = End { queue: self.queue.clone(), done: self.done.clone() };
         let mut jobs = Vec::with_capacity(BATCH);
         while self.queue.take(BATCH, &mut jobs) {
             self.batch(steps(jobs.drain(..)));
         }
         // Leaves one tidy file behind. Without it the next opening reads the log instead.
-        let _ = self
-            .db
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         let _ = self.db.close();
         drop(self.lock);
     }
@@ -169,9 +157,7 @@ impl Writer {
 
     /// One transaction. It is undone as a whole when any statement or the commit fails.
     fn transact(&mut self, steps: &mut [Step]) -> rusqlite::Result<(usize, Vec<Told>)> {
-        let tx = self
-            .db
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut batch = Batch {
             db: &tx,
             at: &self.at,
@@ -185,11 +171,7 @@ impl Writer {
                 Step::Ask(ask) => ask.run(&mut batch)?,
                 Step::Appends(appends) => {
                     append::appends(&mut batch, appends, |batch, index, refused| {
-                        batch.told.push(Told {
-                            step,
-                            index,
-                            refused,
-                        });
+                        batch.told.push(Told { step, index, refused });
                     })?;
                 }
             }
@@ -211,10 +193,7 @@ impl Step {
 
     fn split(self) -> Vec<Step> {
         match self {
-            Self::Appends(appends) => appends
-                .into_iter()
-                .map(|one| Self::Appends(vec![one]))
-                .collect(),
+            Self::Appends(appends) => appends.into_iter().map(|one| Self::Appends(vec![one])).collect(),
             ask @ Self::Ask(_) => vec![ask],
         }
     }
@@ -239,12 +218,7 @@ fn steps(jobs: impl Iterator<Item = Job>) -> Vec<Step> {
 }
 
 fn succeed(steps: Vec<Step>, told: Vec<Told>) {
-    for Told {
-        step,
-        index,
-        refused,
-    } in told
-    {
+    for Told { step, index, refused } in told {
         if let Some(Step::Appends(appends)) = steps.get(step)
             && let Some(append) = appends.get(index)
         {

@@ -1,0 +1,150 @@
+//! One HTTP request: which binding it is for, who sends it, and what all answers have in common.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use nuncio_protocol::{Error, ErrorKind};
+
+use super::body::{self, Body};
+use super::{App, jsonrpc, rest};
+use crate::call::Version;
+
+/// Answers one request.
+pub(crate) async fn handle(
+    app: &App,
+    local: SocketAddr,
+    remote: SocketAddr,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let (parts, incoming) = request.into_parts();
+    if let Some(response) = public(app, &parts, local, remote).await {
+        return response;
+    }
+    let Some(caller) = app.tokens.caller(&parts.headers) else {
+        return unauthorized();
+    };
+    if parts.uri.path() == "/metrics" {
+        return metrics(app, &parts);
+    }
+    if is_rpc_path(parts.uri.path()) {
+        if parts.method != Method::POST {
+            return method_not_allowed("POST");
+        }
+        let body = body::read(incoming, app.http.max_body, app.http.body_timeout).await;
+        return close_if_unread(&body, jsonrpc::handle(app, &parts, caller, body.clone()).await);
+    }
+    let body = match rest::takes_body(&parts.method) {
+        true => body::read(incoming, app.http.max_body, app.http.body_timeout).await,
+        false => Ok(Bytes::new()),
+    };
+    close_if_unread(&body, rest::handle(app, &parts, caller, body.clone()).await)
+}
+
+/// What everyone may see.
+async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Option<Response<Body>> {
+    let readable = parts.method == Method::GET || parts.method == Method::HEAD;
+    match parts.uri.path() {
+        "/.well-known/agent-card.json" | "/.well-known/agent.json" if readable => {
+            Some(app.card.response(parts, local, remote))
+        }
+        "/.well-known/agent-card.json" | "/.well-known/agent.json" => Some(method_not_allowed("GET, HEAD")),
+        "/health" if readable => Some(bytes_response(StatusCode::OK, JSON, br#"{"status":"healthy"}"#.as_slice())),
+        "/ready" if readable => Some(ready(app).await),
+        "/health" | "/ready" => Some(method_not_allowed("GET, HEAD")),
+        _ => None,
+    }
+}
+
+async fn ready(app: &App) -> Response<Body> {
+    let store = app.engine.store().check().await;
+    if let Err(error) = &store {
+        tracing::warn!(%error, "the store is not ready");
+    }
+    let (status, text) = match (store, app.engine.is_draining()) {
+        (_, true) => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
+        (Err(_), _) => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"unready","store":"failing"}"#),
+        (Ok(()), false) => (StatusCode::OK, r#"{"status":"ready","store":"ok"}"#),
+    };
+    bytes_response(status, JSON, text.as_bytes())
+}
+
+fn metrics(app: &App, parts: &Parts) -> Response<Body> {
+    if parts.method != Method::GET {
+        return method_not_allowed("GET");
+    }
+    let (running, queued) = app.engine.load();
+    let text = app.metrics.render(running, queued, app.engine.tasks_in_memory());
+    let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    bytes_response(StatusCode::OK, kind, text)
+}
+
+fn is_rpc_path(path: &str) -> bool {
+    matches!(path, "/" | "/a2a" | "/a2a/" | "/a2a/jsonrpc" | "/a2a/jsonrpc/")
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// An answer of known length.
+pub(crate) fn bytes_response(status: StatusCode, kind: HeaderValue, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::Full(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+fn unauthorized() -> Response<Body> {
+    let mut response = bytes_response(StatusCode::UNAUTHORIZED, JSON, br#"{"error":"Unauthorized"}"#.as_slice());
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+fn method_not_allowed(allow: &'static str) -> Response<Body> {
+    let error = Error::new(ErrorKind::MethodNotFound, format!("This path takes {allow}"));
+    let body = nuncio_protocol::codec::encode(&error.rest());
+    let mut response = bytes_response(StatusCode::METHOD_NOT_ALLOWED, JSON, body);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+/// The status of errors that belong to HTTP itself, for bindings that otherwise always say 200.
+pub(crate) fn refusal_status(kind: ErrorKind) -> Option<StatusCode> {
+    match kind {
+        ErrorKind::TooLarge | ErrorKind::TooMany | ErrorKind::Unavailable => {
+            StatusCode::from_u16(kind.http_status()).ok()
+        }
+        _ => None,
+    }
+}
+
+/// Tells a caller who was turned away for lack of room when to come back.
+pub(crate) fn retry_after(response: &mut Response<Body>, kind: ErrorKind) {
+    if matches!(kind, ErrorKind::TooMany | ErrorKind::Unavailable) {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+}
+
+/// What is left of a body that nobody read is not worth receiving.
+fn close_if_unread(body: &Result<Bytes, Error>, mut response: Response<Body>) -> Response<Body> {
+    if body.is_err() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// Names the extensions that are in force, in the spelling of the caller's version.
+pub(crate) fn echo_extensions(response: &mut Response<Body>, version: Version, extensions: &[Arc<str>]) {
+    if extensions.is_empty() {
+        return;
+    }
+    let name = match version {
+        Version::V1 => HeaderName::from_static("a2a-extensions"),
+        Version::V03 => HeaderName::from_static("x-a2a-extensions"),
+    };
+    if let Ok(value) = HeaderValue::from_str(&extensions.join(", ")) {
+        response.headers_mut().insert(name, value);
+    }
+}

@@ -1,0 +1,279 @@
+//! Connections: how many, for how long, and how they end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::http::handle;
+use super::{App, HttpOptions};
+
+/// How often connections are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long a peer may leave written data unacknowledged before it counts as gone.
+const DEAD_PEER: Duration = Duration::from_secs(60);
+
+/// Serves connections until `stop`, then lets the open ones end.
+pub(crate) async fn run(app: Arc<App>, listener: TcpListener, stop: CancellationToken) -> TaskTracker {
+    let connections = TaskTracker::new();
+    let watch = Arc::new(Watch::default());
+    tokio::spawn(watch.clone().look(app.http.clone(), stop.clone(), connections.clone()));
+    let open = Arc::new(AtomicUsize::new(0));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => break,
+        };
+        let (stream, remote) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                // Out of descriptors, most likely: others have to end first.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        if open.load(Ordering::Relaxed) >= app.http.max_connections {
+            app.metrics.refused.inc();
+            tokio::spawn(turn_away(stream));
+            continue;
+        }
+        open.fetch_add(1, Ordering::Relaxed);
+        app.metrics.connections.inc();
+        let (app, watch, open) = (app.clone(), watch.clone(), open.clone());
+        connections.spawn(async move {
+            serve(&app, &watch, stream, remote).await;
+            app.metrics.connections.dec();
+            open.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+    connections.close();
+    connections
+}
+
+/// Says that there is no room, instead of letting the client guess.
+async fn turn_away(mut stream: TcpStream) {
+    const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
+        content-length: 41\r\nconnection: close\r\n\r\n{\"error\":\"The server has no room for you\"}";
+    let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(FULL)).await;
+    let _ = tokio::time::timeout(Duration::from_secs(1), stream.shutdown()).await;
+}
+
+async fn serve(app: &Arc<App>, watch: &Arc<Watch>, stream: TcpStream, remote: SocketAddr) {
+    // Small events must not wait for each other, and a peer that vanished must not be served for ever.
+    let _ = stream.set_nodelay(true);
+    let socket = socket2::SockRef::from(&stream);
+    let _ = socket.set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(DEAD_PEER));
+    let _ = socket.set_tcp_user_timeout(Some(DEAD_PEER));
+    let Ok(local) = stream.local_addr() else { return };
+    let seen = watch.enter();
+    let io = TokioIo::new(Watched { stream, seen: seen.clone(), watch: watch.clone() });
+    let service = {
+        let (app, seen, watch) = (app.clone(), seen.clone(), watch.clone());
+        service_fn(move |request| {
+            let (app, in_flight) = (app.clone(), InFlight::begin(&seen, &watch));
+            async move {
+                let response = handle(&app, local, remote, request).await;
+                Ok::<_, std::convert::Infallible>(response.map(|body| Counted { body, _in_flight: in_flight }))
+            }
+        })
+    };
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    let buffer = app.http.max_header.max(8192);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(buffer).half_close(false);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(Some(Duration::from_secs(30)));
+    builder.http2().max_header_list_size(u32::try_from(app.http.max_header).unwrap_or(u32::MAX));
+    let connection = builder.serve_connection_with_upgrades(io, service);
+    tokio::pin!(connection);
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = seen.close.notified() => return,
+        () = app.closing.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(%remote, %error, "a connection broke off");
+    }
+}
+
+/// All open connections, so that one timer looks after all of them.
+#[derive(Default)]
+struct Watch {
+    seen: Mutex<Vec<std::sync::Weak<Seen>>>,
+    /// Milliseconds since the start, as of the last look; zero is never a time.
+    now: AtomicU64,
+}
+
+/// What is known of one connection.
+#[derive(Default)]
+struct Seen {
+    requests: AtomicU32,
+    /// When the head of a request began to arrive; zero between requests.
+    head_since: AtomicU64,
+    /// When the connection last had something to do.
+    idle_since: AtomicU64,
+    is_h2: AtomicBool,
+    read_before: AtomicBool,
+    close: Notify,
+}
+
+impl Watch {
+    fn enter(&self) -> Arc<Seen> {
+        let seen = Arc::new(Seen::default());
+        seen.idle_since.store(self.now(), Ordering::Relaxed);
+        self.seen.lock().push(Arc::downgrade(&seen));
+        seen
+    }
+
+    fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Closes connections that are too slow or idle, until the last one has gone.
+    async fn look(self: Arc<Self>, limits: HttpOptions, stop: CancellationToken, connections: TaskTracker) {
+        let start = Instant::now();
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let (head, idle) = (millis(limits.header_timeout), millis(limits.idle_timeout));
+        while !(stop.is_cancelled() && connections.is_empty()) {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let now = millis(start.elapsed()).max(1);
+            self.now.store(now, Ordering::Relaxed);
+            self.seen.lock().retain(|seen| {
+                let Some(seen) = seen.upgrade() else { return false };
+                if seen.is_overdue(now, head, idle) {
+                    seen.close.notify_one();
+                }
+                true
+            });
+        }
+    }
+}
+
+impl Seen {
+    /// HTTP/2 has frames between requests, so that only its idle time counts.
+    fn note_read(&self, new: &[u8], now: u64) {
+        if !self.read_before.swap(true, Ordering::Relaxed) && new.starts_with(b"PRI") {
+            self.is_h2.store(true, Ordering::Relaxed);
+        }
+        if self.requests.load(Ordering::Relaxed) == 0 && !self.is_h2.load(Ordering::Relaxed) {
+            let _ = self.head_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    fn is_overdue(&self, now: u64, head: u64, idle: u64) -> bool {
+        if self.requests.load(Ordering::Relaxed) > 0 {
+            return false;
+        }
+        let since = self.head_since.load(Ordering::Relaxed);
+        if since != 0 && now.saturating_sub(since) > head {
+            return true;
+        }
+        now.saturating_sub(self.idle_since.load(Ordering::Relaxed)) > idle.max(if since == 0 { 0 } else { head })
+    }
+}
+
+/// A request from its head to the last byte of its answer.
+struct InFlight {
+    seen: Arc<Seen>,
+    watch: Arc<Watch>,
+}
+
+impl InFlight {
+    fn begin(seen: &Arc<Seen>, watch: &Arc<Watch>) -> Self {
+        seen.requests.fetch_add(1, Ordering::Relaxed);
+        seen.head_since.store(0, Ordering::Relaxed);
+        Self { seen: seen.clone(), watch: watch.clone() }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.seen.idle_since.store(self.watch.now(), Ordering::Relaxed);
+        self.seen.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A body that counts as part of its request.
+struct Counted {
+    body: super::body::Body,
+    _in_flight: InFlight,
+}
+
+impl http_body::Body for Counted {
+    type Data = bytes::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A connection that notes when the head of a request begins.
+struct Watched {
+    stream: TcpStream,
+    seen: Arc<Seen>,
+    watch: Arc<Watch>,
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if let Some(new) = buf.filled().get(before..).filter(|new| !new.is_empty()) {
+            self.seen.note_read(new, self.watch.now());
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+}

@@ -1,0 +1,239 @@
+//! The agent card: one description, a form for each version, and the caching that HTTP asks for.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use ipnet::IpNet;
+use nuncio_protocol::{
+    AgentCard, AgentExtension, AgentInterface, HttpAuthSecurityScheme, SecurityRequirement, SecurityScheme, StringList,
+    codec, v03,
+};
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+
+use crate::bind::body::Body;
+use crate::bind::params;
+use crate::call::Version;
+
+/// How many addresses a server may be known under before the oldest card is made anew.
+const MOST_ADDRESSES: usize = 64;
+
+/// Which form of the card is published.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CardFormat {
+    /// 1.0 to whoever asks for it, and a card that readers of both versions understand to all others.
+    #[default]
+    Union,
+    /// Only 1.0.
+    V1,
+    /// Only 0.3.
+    V03,
+}
+
+/// How the card and the listener show themselves.
+#[derive(Clone, Debug, Default)]
+pub struct CardOptions {
+    /// Which form is published.
+    pub format: CardFormat,
+    /// The address under which clients reach the server, if it is not the listener's own.
+    pub public_url: Option<String>,
+    /// Proxies whose `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Extensions to declare beside the agent's own.
+    pub extensions: Vec<AgentExtension>,
+    /// Whether streams are offered.
+    pub no_streaming: bool,
+}
+
+/// The card as it is served.
+pub(crate) struct Card {
+    /// Everything but the addresses.
+    base: AgentCard,
+    options: CardOptions,
+    modified: HeaderValue,
+    made: Mutex<HashMap<(String, Form), Arc<Made>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Form {
+    V1,
+    V03,
+    Union,
+}
+
+struct Made {
+    body: Bytes,
+    etag: HeaderValue,
+}
+
+impl Card {
+    pub(crate) fn new(agent: AgentCard, options: CardOptions, protected: bool) -> Self {
+        let mut base = agent;
+        base.capabilities.streaming = Some(!options.no_streaming);
+        base.capabilities.push_notifications = Some(false);
+        base.capabilities.extensions.extend(options.extensions.iter().cloned());
+        if protected {
+            let scheme = HttpAuthSecurityScheme { scheme: "Bearer".into(), ..HttpAuthSecurityScheme::default() };
+            base.security_schemes.insert("bearerAuth".into(), SecurityScheme::HttpAuth(scheme));
+            let schemes = [("bearerAuth".to_owned(), StringList::default())].into();
+            base.security_requirements.push(SecurityRequirement { schemes });
+        }
+        let modified = httpdate::fmt_http_date(std::time::SystemTime::now());
+        let modified = HeaderValue::from_str(&modified).unwrap_or_else(|_| HeaderValue::from_static(""));
+        Self { base, options, modified, made: Mutex::default() }
+    }
+
+    /// Whether the agent streams.
+    pub(crate) fn streaming(&self) -> bool {
+        !self.options.no_streaming
+    }
+
+    /// Of the extensions that a caller names, those that the agent declares.
+    pub(crate) fn activated(&self, named: &[&str]) -> Vec<Arc<str>> {
+        let declared = &self.base.capabilities.extensions;
+        named.iter().filter(|uri| declared.iter().any(|e| e.uri == **uri)).map(|uri| Arc::from(*uri)).collect()
+    }
+
+    /// An extension that clients must name and this one does not.
+    pub(crate) fn missing_extension(&self, activated: &[Arc<str>]) -> Option<&str> {
+        let mut required = self.base.capabilities.extensions.iter().filter(|extension| extension.required);
+        required.find(|extension| !activated.iter().any(|uri| **uri == *extension.uri)).map(|e| e.uri.as_str())
+    }
+
+    /// Answers a GET or HEAD of the card.
+    pub(crate) fn response(&self, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Response<Body> {
+        let version = params::version(parts).ok().flatten();
+        let form = match (self.options.format, version) {
+            (CardFormat::V1, _) | (CardFormat::Union, Some(Version::V1)) => Form::V1,
+            (CardFormat::V03, _) => Form::V03,
+            (CardFormat::Union, _) => Form::Union,
+        };
+        let made = self.made(&self.base_url(&parts.headers, local, remote), form);
+        let unchanged = is_unchanged(&parts.headers, &made.etag, &self.modified);
+        let mut response = Response::new(if unchanged || parts.method == http::Method::HEAD {
+            Body::empty()
+        } else {
+            Body::Full(made.body.clone())
+        });
+        let headers = response.headers_mut();
+        headers.insert(header::ETAG, made.etag.clone());
+        headers.insert(header::LAST_MODIFIED, self.modified.clone());
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
+        headers.insert(header::VARY, HeaderValue::from_static("A2A-Version"));
+        if unchanged {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            return response;
+        }
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CONTENT_LENGTH, made.body.len().into());
+        response
+    }
+
+    fn made(&self, base_url: &str, form: Form) -> Arc<Made> {
+        let mut all = self.made.lock();
+        let key = (base_url.to_owned(), form);
+        if let Some(made) = all.get(&key) {
+            return made.clone();
+        }
+        if all.len() >= MOST_ADDRESSES {
+            all.clear();
+        }
+        let made = Arc::new(self.make(base_url, form));
+        all.insert(key, made.clone());
+        made
+    }
+
+    fn make(&self, base_url: &str, form: Form) -> Made {
+        let card = AgentCard { supported_interfaces: interfaces(base_url), ..self.base.clone() };
+        let mut body = Vec::new();
+        match form {
+            Form::V1 => {
+                let speaks_v1 = |interface: &AgentInterface| interface.protocol_version == Version::V1.as_str();
+                if self.options.format == CardFormat::V1 {
+                    let supported_interfaces =
+                        card.supported_interfaces.iter().filter(|i| speaks_v1(i)).cloned().collect();
+                    codec::encode_into(&AgentCard { supported_interfaces, ..card }, &mut body);
+                } else {
+                    codec::encode_into(&card, &mut body);
+                }
+            }
+            Form::V03 => _ = v03::json::write_card(&card, &mut body),
+            Form::Union => v03::union_card(&card, &mut body),
+        }
+        let hash = Sha256::digest(&body);
+        let tag: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let etag = HeaderValue::from_str(&format!("\"{tag}\"")).unwrap_or_else(|_| HeaderValue::from_static("\"0\""));
+        Made { body: body.into(), etag }
+    }
+
+    /// The address that clients should use: the configured one, what a trusted proxy says, or where
+    /// this connection arrived.
+    fn base_url(&self, headers: &HeaderMap, local: SocketAddr, remote: SocketAddr) -> String {
+        if let Some(url) = &self.options.public_url {
+            return url.trim_end_matches('/').to_owned();
+        }
+        let trusted = self.options.trusted_proxies.iter().any(|net| net.contains(&remote.ip().to_canonical()));
+        if trusted && let Some(url) = forwarded(headers) {
+            return url;
+        }
+        format!("http://{}", SocketAddr::new(local.ip().to_canonical(), local.port()))
+    }
+}
+
+/// JSON-RPC first, because most clients know it; the same addresses again for 0.3.
+fn interfaces(base_url: &str) -> Vec<AgentInterface> {
+    let rpc = format!("{base_url}/");
+    let entry = |url: &str, binding: &str, version: Version| AgentInterface {
+        url: url.into(),
+        protocol_binding: binding.into(),
+        tenant: String::new(),
+        protocol_version: version.as_str().into(),
+    };
+    vec![
+        entry(&rpc, "JSONRPC", Version::V1),
+        entry(base_url, "HTTP+JSON", Version::V1),
+        entry(&rpc, "JSONRPC", Version::V03),
+        entry(base_url, "HTTP+JSON", Version::V03),
+    ]
+}
+
+/// The address that a proxy says the client used.
+fn forwarded(headers: &HeaderMap) -> Option<String> {
+    let first = |name: &str| {
+        let value = headers.get(name)?.to_str().ok()?.split(',').next()?.trim();
+        (!value.is_empty()).then_some(value)
+    };
+    let host = first("x-forwarded-host")?;
+    let proto = first("x-forwarded-proto").filter(|p| matches!(*p, "http" | "https")).unwrap_or("http");
+    let port = first("x-forwarded-port").and_then(|port| port.parse::<u16>().ok());
+    let prefix = first("x-forwarded-prefix").unwrap_or_default().trim_end_matches('/');
+    let authority: http::uri::Authority = host.parse().ok()?;
+    if authority.as_str().contains('@') || !(prefix.is_empty() || prefix.starts_with('/')) {
+        return None;
+    }
+    let usual = if proto == "https" { 443 } else { 80 };
+    let port = match port {
+        Some(port) if authority.port().is_none() && port != usual => format!(":{port}"),
+        _ => String::new(),
+    };
+    let url = format!("{proto}://{authority}{port}{prefix}");
+    url.parse::<http::Uri>().ok().map(|_| url)
+}
+
+/// Whether the caller has this card already. `If-None-Match` counts before `If-Modified-Since`.
+fn is_unchanged(headers: &HeaderMap, etag: &HeaderValue, modified: &HeaderValue) -> bool {
+    if headers.contains_key(header::IF_NONE_MATCH) {
+        let strip = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+        let ours = strip(etag.to_str().unwrap_or_default());
+        let all = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+        return all.flat_map(|value| value.split(',')).any(|tag| tag.trim() == "*" || strip(tag) == ours);
+    }
+    let since = headers.get(header::IF_MODIFIED_SINCE).and_then(|value| value.to_str().ok());
+    let since = since.and_then(|text| httpdate::parse_http_date(text).ok());
+    let modified = modified.to_str().ok().and_then(|text| httpdate::parse_http_date(text).ok());
+    matches!((since, modified), (Some(since), Some(modified)) if since >= modified)
+}

@@ -1,0 +1,115 @@
+//! A server: an agent, a store, and the sockets that the caller hands over.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_protocol::AgentCard;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Agent;
+use crate::auth::{Token, Tokens};
+use crate::bind::{App, HttpOptions, listen};
+use crate::card::{Card, CardOptions};
+use crate::engine::{Engine, EngineOptions};
+use crate::metrics::Metrics;
+use crate::present;
+use crate::store::Store;
+
+/// How long connections may take to end once everything is done.
+const LAST_CALL: Duration = Duration::from_secs(2);
+
+/// Everything about a server that is not its agent or its store.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Limits and deadlines of turns.
+    pub engine: EngineOptions,
+    /// Limits of connections and requests.
+    pub http: HttpOptions,
+    /// How the card is published.
+    pub card: CardOptions,
+    /// Who may call; nobody listed means everybody.
+    pub tokens: Vec<Token>,
+    /// How long running turns may go on after the signal to stop.
+    pub drain_timeout: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            engine: EngineOptions::default(),
+            http: HttpOptions::default(),
+            card: CardOptions::default(),
+            tokens: Vec::new(),
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A server that is ready to listen.
+pub struct Server {
+    app: Arc<App>,
+    drain_timeout: Duration,
+}
+
+impl Server {
+    /// A server for `agent` on `store`.
+    pub fn new(agent: Arc<dyn Agent>, store: Arc<dyn Store>, options: ServerOptions) -> Self {
+        Self::with_metrics(agent, store, options, Metrics::new())
+    }
+
+    /// The same, with metrics that the store reports to as well.
+    pub fn with_metrics(
+        agent: Arc<dyn Agent>,
+        store: Arc<dyn Store>,
+        options: ServerOptions,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let mut card: AgentCard = agent.card();
+        card.capabilities.extensions.extend(present::extensions(options.engine.exposure));
+        let tokens = Tokens::new(options.tokens);
+        let app = App {
+            card: Card::new(card, options.card, tokens.required()),
+            engine: Engine::new(agent, store, options.engine, metrics.clone()),
+            metrics,
+            tokens,
+            http: options.http,
+            closing: CancellationToken::new(),
+            streams: Arc::default(),
+        };
+        Self { app: Arc::new(app), drain_timeout: options.drain_timeout }
+    }
+
+    /// Takes up what a crash left behind, then serves until `shutdown` resolves and the work that runs
+    /// has had its time to end.
+    pub async fn run(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+        let Self { app, drain_timeout } = self;
+        let taken = app.engine.recover().await.map_err(io::Error::other)?;
+        if taken > 0 {
+            tracing::info!(tasks = taken, "tasks that were left behind were taken up");
+        }
+        let stop = CancellationToken::new();
+        let tending = tokio::spawn(app.engine.clone().tend(stop.clone()));
+        let accepting = CancellationToken::new();
+        let listening = tokio::spawn(listen::run(app.clone(), listener, accepting.clone()));
+        shutdown.await;
+        tracing::info!("shutting down: no new work is taken");
+        app.engine.drain(drain_timeout).await;
+        accepting.cancel();
+        app.closing.cancel();
+        let connections = listening.await.map_err(io::Error::other)?;
+        let _ = tokio::time::timeout(LAST_CALL, connections.wait()).await;
+        stop.cancel();
+        let _ = tending.await;
+        app.engine.store().close().await;
+        Ok(())
+    }
+}
+
+/// Serves `agent` in memory at `address` until the process ends: all that a first try needs.
+pub async fn serve(agent: impl Agent, address: &str) -> io::Result<()> {
+    let store = Arc::new(crate::store::MemoryStore::new());
+    let listener = TcpListener::bind(address).await?;
+    Server::new(Arc::new(agent), store, ServerOptions::default()).run(listener, std::future::pending()).await
+}
