@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use nuncio_protocol::{ContextId, TaskId};
-use nuncio_server::store::sqlite::{Durability, SqliteOptions};
 use nuncio_server::store::{
-    Acknowledge, Append, AppendError, Created, Lease, MemoryStore, NewTask, Scope, Seq,
-    SqliteStore, State, Store, TaskKey,
+    Acknowledge, Append, AppendError, Created, Durability, Lease, ListQuery, MemoryStore, NewTask, Scope, Seq,
+    SqliteOptions, SqliteStore, State, Store, TaskKey,
 };
 use tokio::sync::watch;
 
@@ -34,33 +33,20 @@ impl Acknowledge for Heard {
 
 fn new_task(n: u64) -> NewTask {
     NewTask {
-        scope: Scope {
-            tenant: "".into(),
-            owner: "alice@example.org".into(),
-        },
+        scope: Scope { tenant: "".into(), owner: "alice@example.org".into() },
         id: TaskId::fresh(),
         context_id: ContextId::fresh(),
         agent: "demo".into(),
         state: State(1),
         body: Bytes::from_static(&[b'x'; 220]),
         at: n.cast_signed(),
-        lease: Lease {
-            node: "bench".into(),
-            until: 0,
-        },
+        lease: Lease { node: "bench".into(), until: 0 },
         key: None,
         push: None,
     }
 }
 
-async fn stream(
-    store: Arc<dyn Store>,
-    task: TaskKey,
-    first: Seq,
-    events: u64,
-    ahead: u64,
-    slowest: Arc<AtomicU64>,
-) {
+async fn stream(store: Arc<dyn Store>, task: TaskKey, first: Seq, events: u64, ahead: u64, slowest: Arc<AtomicU64>) {
     let (heard, mut durable) = watch::channel(first - 1);
     let ack: Arc<dyn Acknowledge> = Arc::new(Heard(heard));
     for seq in first..first + events {
@@ -78,46 +64,24 @@ async fn stream(
             ack: ack.clone(),
         });
         let need = (seq + 1).saturating_sub(ahead);
-        durable
-            .wait_for(|durable| *durable >= need)
-            .await
-            .expect("the store answers");
-        slowest.fetch_max(
-            u64::try_from(started.elapsed().as_micros()).unwrap_or(0),
-            Ordering::Relaxed,
-        );
+        durable.wait_for(|durable| *durable >= need).await.expect("the store answers");
+        slowest.fetch_max(u64::try_from(started.elapsed().as_micros()).unwrap_or(0), Ordering::Relaxed);
     }
-    durable
-        .wait_for(|durable| *durable >= first + events - 1)
-        .await
-        .expect("the store answers");
+    durable.wait_for(|durable| *durable >= first + events - 1).await.expect("the store answers");
 }
 
 /// User and system time of the whole process.
 fn cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect();
-    let ticks = |at: usize| {
-        fields
-            .get(at)
-            .and_then(|n| n.parse::<u64>().ok())
-            .unwrap_or(0)
-    };
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
     Duration::from_millis((ticks(11) + ticks(12)) * 10)
 }
 
 fn report(what: &str, n: u64, started: Instant, before: Duration, slowest: u64) {
     let rate = n as f64 / started.elapsed().as_secs_f64();
     let each = (cpu() - before).as_secs_f64() * 1e6 / n as f64;
-    println!(
-        "  {what:<16} {rate:>10.0} /s {each:>8.2} µs CPU each, slowest {:>7.1} ms",
-        slowest as f64 / 1e3
-    );
+    println!("  {what:<16} {rate:>10.0} /s {each:>8.2} µs CPU each, slowest {:>7.1} ms", slowest as f64 / 1e3);
 }
 
 async fn measure(name: &str, store: Arc<dyn Store>, creates: u64, events: u64) {
@@ -132,10 +96,7 @@ async fn measure(name: &str, store: Arc<dyn Store>, creates: u64, events: u64) {
             for n in 0..creates / TASKS {
                 let started = Instant::now();
                 last = Some(store.create(new_task(n)).await.expect("created"));
-                slowest.fetch_max(
-                    u64::try_from(started.elapsed().as_micros()).unwrap_or(0),
-                    Ordering::Relaxed,
-                );
+                slowest.fetch_max(u64::try_from(started.elapsed().as_micros()).unwrap_or(0), Ordering::Relaxed);
             }
             last
         }));
@@ -146,48 +107,49 @@ async fn measure(name: &str, store: Arc<dyn Store>, creates: u64, events: u64) {
             tasks.push(key);
         }
     }
-    report(
-        "create",
-        creates,
-        started,
-        before,
-        slowest.load(Ordering::Relaxed),
-    );
+    report("create", creates, started, before, slowest.load(Ordering::Relaxed));
 
     let mut first = 2;
     for (what, ahead) in [("append, each", 1), ("append, ahead", 64)] {
         let slowest = Arc::new(AtomicU64::new(0));
         let (started, before) = (Instant::now(), cpu());
-        let work = tasks.iter().map(|task| {
-            tokio::spawn(stream(
-                store.clone(),
-                *task,
-                first,
-                events / TASKS,
-                ahead,
-                slowest.clone(),
-            ))
-        });
+        let work = tasks
+            .iter()
+            .map(|task| tokio::spawn(stream(store.clone(), *task, first, events / TASKS, ahead, slowest.clone())));
         for worker in work.collect::<Vec<_>>() {
             worker.await.expect("streamed");
         }
-        report(
-            what,
-            events,
-            started,
-            before,
-            slowest.load(Ordering::Relaxed),
-        );
+        report(what, events, started, before, slowest.load(Ordering::Relaxed));
         first += events / TASKS;
     }
+    read(&*store, tasks[0]).await;
     store.close().await;
 }
 
+/// Reads, one after the other: what one caller waits for.
+async fn read(store: &dyn Store, task: TaskKey) {
+    let all =
+        ListQuery { scope: new_task(0).scope, context_id: None, state: None, since: None, after: None, limit: 50 };
+    let submitted = ListQuery { state: Some(State(1)), ..all.clone() };
+    let failed = ListQuery { state: Some(State(4)), ..all.clone() };
+    let recent = ListQuery { since: Some(0), ..all.clone() };
+    for (what, query) in [("page", all), ("submitted", submitted), ("failed", failed), ("since", recent)] {
+        let started = Instant::now();
+        let page = store.list(query).await.expect("listed");
+        let (ms, rows) = (started.elapsed().as_secs_f64() * 1e3, page.tasks.len());
+        println!("  {what:<16} {ms:>10.2} ms, {rows} of {}", page.total);
+    }
+    for n in [1, 1_000] {
+        let started = Instant::now();
+        for _ in 0..100 {
+            store.events(task, 100, n, usize::MAX).await.expect("read");
+        }
+        println!("  {:<16} {:>10.3} ms", format!("replay {n}"), started.elapsed().as_secs_f64() * 10.0);
+    }
+}
+
 fn sqlite(folder: &Path, durability: Durability) -> Arc<dyn Store> {
-    let options = SqliteOptions {
-        durability,
-        ..SqliteOptions::default()
-    };
+    let options = SqliteOptions { durability, ..SqliteOptions::default() };
     let path = folder.join(format!("{durability:?}.db"));
     Arc::new(SqliteStore::open(&path, options).expect("opened"))
 }
@@ -195,19 +157,19 @@ fn sqlite(folder: &Path, durability: Durability) -> Arc<dyn Store> {
 #[tokio::main]
 async fn main() {
     let folder = tempfile::tempdir().expect("a folder");
-    let scale: u64 = std::env::var("SCALE")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(1);
-    measure(
-        "memory",
-        Arc::new(MemoryStore::new()),
-        64_000 * scale,
-        640_000 * scale,
-    )
-    .await;
-    let normal = sqlite(folder.path(), Durability::Normal);
-    measure("sqlite, normal", normal, 32_000 * scale, 192_000 * scale).await;
-    let full = sqlite(folder.path(), Durability::Full);
-    measure("sqlite, full", full, 32_000 * scale, 192_000 * scale).await;
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted = |name: &str| args.is_empty() || args.iter().any(|arg| arg == name);
+    let scale: u64 = std::env::var("SCALE").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    if wanted("memory") {
+        measure("memory", Arc::new(MemoryStore::new()), 64_000 * scale, 640_000 * scale).await;
+    }
+    for (name, durability) in [("normal", Durability::Normal), ("full", Durability::Full)] {
+        if wanted(name) {
+            let store = sqlite(folder.path(), durability);
+            measure(&format!("sqlite, {name}"), store, 32_000 * scale, 192_000 * scale).await;
+            let started = Instant::now();
+            drop(sqlite(folder.path(), durability));
+            println!("  {:<16} {:>10.1} ms", "open and close", started.elapsed().as_secs_f64() * 1e3);
+        }
+    }
 }

@@ -32,7 +32,7 @@ pub mod sqlite;
 pub mod suite;
 
 pub use memory::MemoryStore;
-pub use sqlite::SqliteStore;
+pub use sqlite::{Durability, OnCommit, SqliteOptions, SqliteStore};
 
 /// The number of an event inside its task, from 1. Zero means "before the first".
 pub type Seq = u64;
@@ -280,25 +280,14 @@ pub trait Store: Send + Sync + 'static {
     /// Makes `lease.node` the only writer: raises the epoch, if it is still `epoch`.
     /// Returns the task as it is now, or `None` when somebody else was first.
     /// `retry` counts the claim as one more attempt at the same turn; otherwise attempts start at zero.
-    async fn claim(
-        &self,
-        task: TaskKey,
-        epoch: i64,
-        lease: Lease,
-        retry: bool,
-    ) -> Result<Option<TaskRow>, StoreError>;
+    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Option<TaskRow>, StoreError>;
 
     /// Extends every lease that `lease.node` holds on active tasks.
     async fn renew(&self, lease: Lease) -> Result<(), StoreError>;
 
     /// Active tasks whose writer is gone. For an embedded store that is every writer but `node`;
     /// for a shared one, those whose lease ran out before `now`. Oldest first, at most `limit`.
-    async fn abandoned(
-        &self,
-        node: &str,
-        now: Micros,
-        limit: usize,
-    ) -> Result<Vec<TaskRow>, StoreError>;
+    async fn abandoned(&self, node: &str, now: Micros, limit: usize) -> Result<Vec<TaskRow>, StoreError>;
 
     /// The task with this id in this scope.
     async fn task(&self, scope: &Scope, id: &TaskId) -> Result<Option<TaskRow>, StoreError>;
@@ -308,23 +297,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// Events after `after`, in order: at most `limit`, and not many more than `bytes` in all, but at
     /// least one if there is one.
-    async fn events(
-        &self,
-        task: TaskKey,
-        after: Seq,
-        limit: usize,
-        bytes: usize,
-    ) -> Result<Vec<LogEvent>, StoreError>;
+    async fn events(&self, task: TaskKey, after: Seq, limit: usize, bytes: usize) -> Result<Vec<LogEvent>, StoreError>;
 
     /// The callers' messages that came after the first, each with the number of the event it came with.
     async fn messages(&self, task: TaskKey) -> Result<Vec<(Seq, Bytes)>, StoreError>;
 
     /// The task, and the event of its message, that this caller's key belongs to.
-    async fn find_key(
-        &self,
-        scope: &Scope,
-        key: &IdempotencyKey,
-    ) -> Result<Option<(TaskKey, Seq)>, StoreError>;
+    async fn find_key(&self, scope: &Scope, key: &IdempotencyKey) -> Result<Option<(TaskKey, Seq)>, StoreError>;
 
     /// A page of tasks, newest state change first.
     async fn list(&self, query: ListQuery) -> Result<ListPage, StoreError>;
@@ -339,11 +318,7 @@ pub trait Store: Send + Sync + 'static {
     async fn delete_push(&self, task: TaskKey, id: &PushId) -> Result<bool, StoreError>;
 
     /// Webhooks that are due at `now`, longest waiting first.
-    async fn due_pushes(
-        &self,
-        now: Micros,
-        limit: usize,
-    ) -> Result<Vec<(TaskKey, PushConfig)>, StoreError>;
+    async fn due_pushes(&self, now: Micros, limit: usize) -> Result<Vec<(TaskKey, PushConfig)>, StoreError>;
 
     /// Records how far a webhook has come. The cursor never moves back, and a webhook that was
     /// deleted meanwhile stays deleted.
@@ -377,9 +352,7 @@ pub enum StoreError {
         known: i64,
     },
     /// Another process has it open.
-    #[error(
-        "{at} is in use by another process: stop that one, or point data-dir to another folder"
-    )]
+    #[error("{at} is in use by another process: stop that one, or point data-dir to another folder")]
     Locked {
         /// Where.
         at: String,
@@ -393,9 +366,7 @@ pub enum StoreError {
         at: String,
     },
     /// The file is not a database or is damaged.
-    #[error(
-        "{at} is damaged or not a database ({what}): restore a backup, or move the file away to start anew"
-    )]
+    #[error("{at} is damaged or not a database ({what}): restore a backup, or move the file away to start anew")]
     Corrupt {
         /// Where.
         at: String,

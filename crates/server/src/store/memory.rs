@@ -11,8 +11,8 @@ use nuncio_protocol::{PushId, TaskId};
 use parking_lot::Mutex;
 
 use super::{
-    Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask,
-    PushConfig, Scope, Seq, Store, StoreError, TaskKey, TaskRow,
+    Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope, Seq,
+    Store, StoreError, TaskKey, TaskRow,
 };
 use log::Log;
 
@@ -52,13 +52,7 @@ impl Store for MemoryStore {
         }
     }
 
-    async fn claim(
-        &self,
-        task: TaskKey,
-        epoch: i64,
-        lease: Lease,
-        retry: bool,
-    ) -> Result<Option<TaskRow>, StoreError> {
+    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Option<TaskRow>, StoreError> {
         self.write(|log| log.claim(task, epoch, lease, retry))
     }
 
@@ -67,12 +61,7 @@ impl Store for MemoryStore {
         self.write(|_| ())
     }
 
-    async fn abandoned(
-        &self,
-        node: &str,
-        _: Micros,
-        limit: usize,
-    ) -> Result<Vec<TaskRow>, StoreError> {
+    async fn abandoned(&self, node: &str, _: Micros, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
         Ok(self.log.lock().abandoned(node, limit))
     }
 
@@ -81,21 +70,10 @@ impl Store for MemoryStore {
     }
 
     async fn task_by_key(&self, key: TaskKey) -> Result<Option<TaskRow>, StoreError> {
-        Ok(self
-            .log
-            .lock()
-            .tasks
-            .get(&key)
-            .map(|entry| entry.row.clone()))
+        Ok(self.log.lock().tasks.get(&key).map(|entry| entry.row.clone()))
     }
 
-    async fn events(
-        &self,
-        task: TaskKey,
-        after: Seq,
-        limit: usize,
-        bytes: usize,
-    ) -> Result<Vec<LogEvent>, StoreError> {
+    async fn events(&self, task: TaskKey, after: Seq, limit: usize, bytes: usize) -> Result<Vec<LogEvent>, StoreError> {
         let log = self.log.lock();
         let Some(entry) = log.tasks.get(&task) else {
             return Ok(Vec::new());
@@ -104,10 +82,7 @@ impl Store for MemoryStore {
         let (mut seq, mut room, mut events) = (after, bytes, Vec::new());
         for body in entry.events.iter().skip(skip).take(limit) {
             seq += 1;
-            events.push(LogEvent {
-                seq,
-                body: body.clone(),
-            });
+            events.push(LogEvent { seq, body: body.clone() });
             room = room.saturating_sub(body.len());
             if room == 0 {
                 break;
@@ -117,20 +92,10 @@ impl Store for MemoryStore {
     }
 
     async fn messages(&self, task: TaskKey) -> Result<Vec<(Seq, Bytes)>, StoreError> {
-        Ok(self
-            .log
-            .lock()
-            .tasks
-            .get(&task)
-            .map(|entry| entry.messages.clone())
-            .unwrap_or_default())
+        Ok(self.log.lock().tasks.get(&task).map(|entry| entry.messages.clone()).unwrap_or_default())
     }
 
-    async fn find_key(
-        &self,
-        scope: &Scope,
-        key: &IdempotencyKey,
-    ) -> Result<Option<(TaskKey, Seq)>, StoreError> {
+    async fn find_key(&self, scope: &Scope, key: &IdempotencyKey) -> Result<Option<(TaskKey, Seq)>, StoreError> {
         Ok(self.log.lock().find_key(scope, key))
     }
 
@@ -144,22 +109,14 @@ impl Store for MemoryStore {
 
     async fn pushes(&self, task: TaskKey) -> Result<Vec<PushConfig>, StoreError> {
         let log = self.log.lock();
-        Ok(log
-            .tasks
-            .get(&task)
-            .map(|entry| entry.pushes.values().cloned().collect())
-            .unwrap_or_default())
+        Ok(log.tasks.get(&task).map(|entry| entry.pushes.values().cloned().collect()).unwrap_or_default())
     }
 
     async fn delete_push(&self, task: TaskKey, id: &PushId) -> Result<bool, StoreError> {
         self.write(|log| log.delete_push(task, id))
     }
 
-    async fn due_pushes(
-        &self,
-        now: Micros,
-        limit: usize,
-    ) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
+    async fn due_pushes(&self, now: Micros, limit: usize) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
         Ok(self.log.lock().due_pushes(now, limit))
     }
 

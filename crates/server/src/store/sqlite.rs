@@ -33,8 +33,8 @@ use nuncio_protocol::{PushId, TaskId};
 use tokio::sync::watch;
 
 use super::{
-    Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask,
-    PushConfig, Scope, Seq, Store, StoreError, TaskKey, TaskRow,
+    Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope, Seq,
+    Store, StoreError, TaskKey, TaskRow,
 };
 use error::At;
 use queue::Queue;
@@ -78,11 +78,7 @@ pub struct SqliteOptions {
 
 impl Default for SqliteOptions {
     fn default() -> Self {
-        Self {
-            durability: Durability::Full,
-            readers: 8,
-            on_commit: None,
-        }
+        Self { durability: Durability::Full, readers: 8, on_commit: None }
     }
 }
 
@@ -111,18 +107,12 @@ impl SqliteStore {
             on_commit: options.on_commit,
             queue: queue.clone(),
             done,
+            failing: false,
             lock: opened.lock,
         };
         let thread = thread::Builder::new().name("nuncio-store".into());
-        let writer = thread
-            .spawn(move || writer.run())
-            .map_err(|error| at.io(&error))?;
-        Ok(Self {
-            queue,
-            readers,
-            done: finished,
-            writer: Some(writer),
-        })
+        let writer = thread.spawn(move || writer.run()).map_err(|error| at.io(&error))?;
+        Ok(Self { queue, readers, done: finished, writer: Some(writer) })
     }
 
     /// Stands in line for the writer and waits for the answer.
@@ -139,9 +129,7 @@ impl SqliteStore {
         work: impl FnMut(&mut Batch<'_>) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (question, answer) = Question::new(work);
-        self.queue
-            .push(Job::Ask(Box::new(question)))
-            .map_err(|_| StoreError::Closed)?;
+        self.queue.push(Job::Ask(Box::new(question))).map_err(|_| StoreError::Closed)?;
         answer.await.unwrap_or(Err(StoreError::Closed))
     }
 }
@@ -172,76 +160,40 @@ impl Store for SqliteStore {
         }
     }
 
-    async fn claim(
-        &self,
-        task: TaskKey,
-        epoch: i64,
-        lease: Lease,
-        retry: bool,
-    ) -> Result<Option<TaskRow>, StoreError> {
-        self.ask(move |batch| task::claim(batch, task, epoch, &lease, retry))
-            .await
+    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Option<TaskRow>, StoreError> {
+        self.ask(move |batch| task::claim(batch, task, epoch, &lease, retry)).await
     }
 
     async fn renew(&self, _: Lease) -> Result<(), StoreError> {
         // No other process can open the file, so leases end with the process and not with time.
-        if *self.done.borrow() {
-            Err(StoreError::Closed)
-        } else {
-            Ok(())
-        }
+        if *self.done.borrow() { Err(StoreError::Closed) } else { Ok(()) }
     }
 
-    async fn abandoned(
-        &self,
-        node: &str,
-        _: Micros,
-        limit: usize,
-    ) -> Result<Vec<TaskRow>, StoreError> {
+    async fn abandoned(&self, node: &str, _: Micros, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
         let node = node.to_owned();
-        self.readers
-            .read(move |db| read::abandoned(db, &node, limit))
-            .await
+        self.readers.read(move |db| read::abandoned(db, &node, limit)).await
     }
 
     async fn task(&self, scope: &Scope, id: &TaskId) -> Result<Option<TaskRow>, StoreError> {
         let (scope, id) = (scope.clone(), id.clone());
-        self.readers
-            .read(move |db| read::task(db, &scope, &id))
-            .await
+        self.readers.read(move |db| read::task(db, &scope, &id)).await
     }
 
     async fn task_by_key(&self, key: TaskKey) -> Result<Option<TaskRow>, StoreError> {
-        self.readers
-            .read(move |db| read::task_by_key(db, key))
-            .await
+        self.readers.read(move |db| read::task_by_key(db, key)).await
     }
 
-    async fn events(
-        &self,
-        task: TaskKey,
-        after: Seq,
-        limit: usize,
-        bytes: usize,
-    ) -> Result<Vec<LogEvent>, StoreError> {
-        self.readers
-            .read(move |db| read::events(db, task, after, limit, bytes))
-            .await
+    async fn events(&self, task: TaskKey, after: Seq, limit: usize, bytes: usize) -> Result<Vec<LogEvent>, StoreError> {
+        self.readers.read(move |db| read::events(db, task, after, limit, bytes)).await
     }
 
     async fn messages(&self, task: TaskKey) -> Result<Vec<(Seq, Bytes)>, StoreError> {
         self.readers.read(move |db| read::messages(db, task)).await
     }
 
-    async fn find_key(
-        &self,
-        scope: &Scope,
-        key: &IdempotencyKey,
-    ) -> Result<Option<(TaskKey, Seq)>, StoreError> {
+    async fn find_key(&self, scope: &Scope, key: &IdempotencyKey) -> Result<Option<(TaskKey, Seq)>, StoreError> {
         let (scope, key) = (scope.clone(), key.clone());
-        self.readers
-            .read(move |db| append::find_key(db, &scope, &key))
-            .await
+        self.readers.read(move |db| append::find_key(db, &scope, &key)).await
     }
 
     async fn list(&self, query: ListQuery) -> Result<ListPage, StoreError> {
@@ -251,11 +203,7 @@ impl Store for SqliteStore {
     async fn put_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
         self.question(move |batch| {
             let stored = push::put(batch, task, &config)?;
-            Ok(if stored {
-                Ok(())
-            } else {
-                Err(batch.at.failed("the task does not exist"))
-            })
+            Ok(if stored { Ok(()) } else { Err(batch.at.failed("the task does not exist")) })
         })
         .await
     }
@@ -269,30 +217,20 @@ impl Store for SqliteStore {
         self.ask(move |batch| push::delete(batch, task, &id)).await
     }
 
-    async fn due_pushes(
-        &self,
-        now: Micros,
-        limit: usize,
-    ) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
+    async fn due_pushes(&self, now: Micros, limit: usize) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
         self.readers.read(move |db| push::due(db, now, limit)).await
     }
 
     async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
-        self.ask(move |batch| push::advance(batch, task, &config))
-            .await
+        self.ask(move |batch| push::advance(batch, task, &config)).await
     }
 
     async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError> {
         let mut removed = 0;
         while removed < limit {
             let room = trim::TASKS.min(limit - removed);
-            let keys = self
-                .readers
-                .read(move |db| trim::candidates(db, before, room))
-                .await?;
-            let some = self
-                .ask(move |batch| trim::remove(batch, &keys, before))
-                .await?;
+            let keys = self.readers.read(move |db| trim::candidates(db, before, room)).await?;
+            let some = self.ask(move |batch| trim::remove(batch, &keys, before)).await?;
             if some == 0 {
                 break;
             }
@@ -307,9 +245,7 @@ impl Store for SqliteStore {
     async fn check(&self) -> Result<(), StoreError> {
         let write = "INSERT INTO mark (name, value) VALUES ('checked', 1)
                      ON CONFLICT DO UPDATE SET value = value + 1";
-        self.ask(move |batch| batch.db.prepare_cached(write)?.execute([]))
-            .await
-            .map(drop)
+        self.ask(move |batch| batch.db.prepare_cached(write)?.execute([])).await.map(drop)
     }
 
     async fn close(&self) {

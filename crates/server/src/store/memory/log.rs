@@ -7,8 +7,8 @@ use bytes::Bytes;
 use nuncio_protocol::{PushId, TaskId};
 
 use super::super::{
-    Append, AppendError, Created, IdempotencyKey, Lease, ListPage, ListQuery, Micros, NewTask,
-    PushConfig, Scope, Seq, State, StoreError, TaskKey, TaskRow,
+    Append, AppendError, Created, IdempotencyKey, Lease, ListPage, ListQuery, Micros, NewTask, PushConfig, Scope, Seq,
+    State, StoreError, TaskKey, TaskRow,
 };
 use super::shelf::Shelf;
 
@@ -43,11 +43,7 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn open(&self) -> Result<(), StoreError> {
-        if self.closed {
-            Err(StoreError::Closed)
-        } else {
-            Ok(())
-        }
+        if self.closed { Err(StoreError::Closed) } else { Ok(()) }
     }
 
     pub(super) fn create(&mut self, task: NewTask) -> Result<Created, StoreError> {
@@ -58,10 +54,7 @@ impl Log {
         }
         let ids = self.ids.entry(task.scope.tenant.clone()).or_default();
         if ids.contains_key(&task.id) {
-            return Err(StoreError::Failed {
-                at: "memory".into(),
-                what: "the task id exists".into(),
-            });
+            return Err(StoreError::Failed { at: "memory".into(), what: "the task id exists".into() });
         }
         self.last_key += 1;
         let key = TaskKey(self.last_key);
@@ -84,21 +77,12 @@ impl Log {
         if let Some(used) = task.key {
             self.remember(&row.scope, used.key, (key, 1, task.at));
         }
-        self.shelves
-            .entry(row.scope.clone())
-            .or_default()
-            .insert(&row);
+        self.shelves.entry(row.scope.clone()).or_default().insert(&row);
         if row.state.is_active() {
             self.active.insert((row.created, key));
         }
         let (events, node) = (vec![task.body], task.lease.node);
-        let entry = Entry {
-            row,
-            events,
-            messages: Vec::new(),
-            pushes: BTreeMap::new(),
-            node,
-        };
+        let entry = Entry { row, events, messages: Vec::new(), pushes: BTreeMap::new(), node };
         self.tasks.insert(key, entry);
         if let Some(push) = task.push {
             self.put_push(key, push)?;
@@ -153,17 +137,8 @@ impl Log {
         }
     }
 
-    pub(super) fn claim(
-        &mut self,
-        key: TaskKey,
-        epoch: i64,
-        lease: Lease,
-        retry: bool,
-    ) -> Option<TaskRow> {
-        let entry = self
-            .tasks
-            .get_mut(&key)
-            .filter(|entry| entry.row.epoch == epoch)?;
+    pub(super) fn claim(&mut self, key: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Option<TaskRow> {
+        let entry = self.tasks.get_mut(&key).filter(|entry| entry.row.epoch == epoch)?;
         entry.row.epoch += 1;
         entry.row.attempts = if retry { entry.row.attempts + 1 } else { 0 };
         entry.node = lease.node;
@@ -171,43 +146,23 @@ impl Log {
     }
 
     pub(super) fn abandoned(&self, node: &str, limit: usize) -> Vec<TaskRow> {
-        let entries = self
-            .active
-            .iter()
-            .filter_map(|(_, key)| self.tasks.get(key));
-        entries
-            .filter(|entry| &*entry.node != node)
-            .take(limit)
-            .map(|entry| entry.row.clone())
-            .collect()
+        let entries = self.active.iter().filter_map(|(_, key)| self.tasks.get(key));
+        entries.filter(|entry| &*entry.node != node).take(limit).map(|entry| entry.row.clone()).collect()
     }
 
     pub(super) fn task(&self, scope: &Scope, id: &TaskId) -> Option<TaskRow> {
         let key = self.ids.get(&scope.tenant)?.get(id)?;
-        self.tasks
-            .get(key)
-            .map(|entry| &entry.row)
-            .filter(|row| row.scope == *scope)
-            .cloned()
+        self.tasks.get(key).map(|entry| &entry.row).filter(|row| row.scope == *scope).cloned()
     }
 
     pub(super) fn list(&self, query: &ListQuery) -> ListPage {
         let Some(shelf) = self.shelves.get(&query.scope) else {
             return ListPage::default();
         };
-        let (keys, total) = shelf.page(query, |key| {
-            self.tasks.get(&key).map(|entry| entry.row.state)
-        });
+        let (keys, total) = shelf.page(query, |key| self.tasks.get(&key).map(|entry| entry.row.state));
         let more = keys.len() > query.limit;
-        let rows = keys
-            .iter()
-            .take(query.limit)
-            .filter_map(|key| self.tasks.get(key));
-        ListPage {
-            tasks: rows.map(|entry| entry.row.clone()).collect(),
-            total,
-            more,
-        }
+        let rows = keys.iter().take(query.limit).filter_map(|key| self.tasks.get(key));
+        ListPage { tasks: rows.map(|entry| entry.row.clone()).collect(), total, more }
     }
 
     /// A key whose task is gone counts as never used.
@@ -226,26 +181,16 @@ impl Log {
 
     pub(super) fn put_push(&mut self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
         let Some(entry) = self.tasks.get_mut(&task) else {
-            return Err(StoreError::Failed {
-                at: "memory".into(),
-                what: "the task does not exist".into(),
-            });
+            return Err(StoreError::Failed { at: "memory".into(), what: "the task does not exist".into() });
         };
         let (id, due) = (config.id.clone(), config.due);
-        let old = entry
-            .pushes
-            .insert(id.clone(), config)
-            .and_then(|old| old.due);
+        let old = entry.pushes.insert(id.clone(), config).and_then(|old| old.due);
         self.reschedule(task, id, old, due);
         Ok(())
     }
 
     pub(super) fn delete_push(&mut self, task: TaskKey, id: &PushId) -> bool {
-        let Some(old) = self
-            .tasks
-            .get_mut(&task)
-            .and_then(|entry| entry.pushes.remove(id))
-        else {
+        let Some(old) = self.tasks.get_mut(&task).and_then(|entry| entry.pushes.remove(id)) else {
             return false;
         };
         self.reschedule(task, id.clone(), old.due, None);
@@ -256,11 +201,7 @@ impl Log {
         let Some(entry) = self.tasks.get_mut(&task) else {
             return;
         };
-        let Some(push) = entry
-            .pushes
-            .get_mut(&config.id)
-            .filter(|push| push.acked <= config.acked)
-        else {
+        let Some(push) = entry.pushes.get_mut(&config.id).filter(|push| push.acked <= config.acked) else {
             return;
         };
         let old = push.due;
@@ -281,33 +222,19 @@ impl Log {
     }
 
     pub(super) fn due_pushes(&self, now: Micros, limit: usize) -> Vec<(TaskKey, PushConfig)> {
-        let waiting = self
-            .due
-            .iter()
-            .take_while(|(due, ..)| *due <= now)
-            .take(limit);
+        let waiting = self.due.iter().take_while(|(due, ..)| *due <= now).take(limit);
         let config = |task, id| self.tasks.get(task)?.pushes.get(id).cloned();
-        waiting
-            .filter_map(|(_, task, id)| Some((*task, config(task, id)?)))
-            .collect()
+        waiting.filter_map(|(_, task, id)| Some((*task, config(task, id)?))).collect()
     }
 
     pub(super) fn trim(&mut self, before: Micros, limit: usize) -> usize {
-        let finished = |key: &TaskKey| {
-            self.tasks
-                .get(key)
-                .is_some_and(|entry| entry.row.state.is_final())
-        };
+        let finished = |key: &TaskKey| self.tasks.get(key).is_some_and(|entry| entry.row.state.is_final());
         let old = self.shelves.values().flat_map(|shelf| shelf.before(before));
         let keys: Vec<_> = old.filter(finished).take(limit).collect();
         for key in &keys {
             self.remove(*key);
         }
-        while self
-            .keys_by_age
-            .first()
-            .is_some_and(|(at, ..)| *at < before)
-        {
+        while self.keys_by_age.first().is_some_and(|(at, ..)| *at < before) {
             let Some((_, scope, key)) = self.keys_by_age.pop_first() else {
                 break;
             };

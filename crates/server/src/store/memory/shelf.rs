@@ -21,14 +21,8 @@ pub(super) struct Shelf {
 impl Shelf {
     pub(super) fn insert(&mut self, row: &TaskRow) {
         let place = (row.updated, row.id.clone(), row.key);
-        self.contexts
-            .entry(row.context_id.clone())
-            .or_default()
-            .insert(place.clone());
-        self.states
-            .entry(row.state)
-            .or_default()
-            .insert(place.clone());
+        self.contexts.entry(row.context_id.clone()).or_default().insert(place.clone());
+        self.states.entry(row.state).or_default().insert(place.clone());
         self.all.insert(place);
     }
 
@@ -45,19 +39,12 @@ impl Shelf {
 
     /// The keys of all tasks whose state changed before this moment.
     pub(super) fn before(&self, before: Micros) -> impl Iterator<Item = TaskKey> {
-        self.all
-            .iter()
-            .take_while(move |place| place.0 < before)
-            .map(|place| place.2)
+        self.all.iter().take_while(move |place| place.0 < before).map(|place| place.2)
     }
 
     /// The keys of a page and of the task behind it, if there is one, and the total of all pages.
     /// `state` tells a task's state where the order of a conversation is filtered by it.
-    pub(super) fn page(
-        &self,
-        query: &ListQuery,
-        state: impl Fn(TaskKey) -> Option<State>,
-    ) -> (Vec<TaskKey>, u64) {
+    pub(super) fn page(&self, query: &ListQuery, state: impl Fn(TaskKey) -> Option<State>) -> (Vec<TaskKey>, u64) {
         let filter = query.state.filter(|_| query.context_id.is_some());
         let Some(places) = self.view(query) else {
             return (Vec::new(), 0);
@@ -67,15 +54,9 @@ impl Shelf {
         let total = if query.since.is_none() && filter.is_none() {
             places.len()
         } else {
-            places
-                .range(bounds(query.since, None))
-                .filter(matches)
-                .count()
+            places.range(bounds(query.since, None)).filter(matches).count()
         };
-        let after = query
-            .after
-            .as_ref()
-            .map(|after| (after.updated, after.id.clone()));
+        let after = query.after.as_ref().map(|after| (after.updated, after.id.clone()));
         // Ids are unique inside a tenant, so the smallest key makes the bound exclusive.
         let end = after.map(|(updated, id)| (updated, id, TaskKey(i64::MIN)));
         if let (Some(since), Some(end)) = (query.since, &end)
@@ -83,15 +64,8 @@ impl Shelf {
         {
             return (Vec::new(), total as u64);
         }
-        let page = places
-            .range(bounds(query.since, end))
-            .rev()
-            .filter(matches)
-            .map(|place| place.2);
-        (
-            page.take(query.limit.saturating_add(1)).collect(),
-            total as u64,
-        )
+        let page = places.range(bounds(query.since, end)).rev().filter(matches).map(|place| place.2);
+        (page.take(query.limit.saturating_add(1)).collect(), total as u64)
     }
 
     fn view(&self, query: &ListQuery) -> Option<&BTreeSet<Place>> {
@@ -105,17 +79,10 @@ impl Shelf {
 
 fn bounds(since: Option<Micros>, end: Option<Place>) -> (Bound<Place>, Bound<Place>) {
     let first = |at| (at, TaskId::from(""), TaskKey(i64::MIN));
-    (
-        since.map_or(Bound::Unbounded, |at| Bound::Included(first(at))),
-        end.map_or(Bound::Unbounded, Bound::Excluded),
-    )
+    (since.map_or(Bound::Unbounded, |at| Bound::Included(first(at))), end.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
-fn take<K: std::hash::Hash + Eq>(
-    places: &mut HashMap<K, BTreeSet<Place>>,
-    under: &K,
-    place: &Place,
-) {
+fn take<K: std::hash::Hash + Eq>(places: &mut HashMap<K, BTreeSet<Place>>, under: &K, place: &Place) {
     if let Some(set) = places.get_mut(under) {
         set.remove(place);
         if set.is_empty() {

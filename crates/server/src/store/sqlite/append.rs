@@ -13,17 +13,10 @@ pub(super) trait Tell: FnMut(&mut Batch<'_>, usize, Option<AppendError>) {}
 impl<F: FnMut(&mut Batch<'_>, usize, Option<AppendError>)> Tell for F {}
 
 /// Writes appends that are sorted by task. Refusals are told, not returned: they concern one task.
-pub(super) fn appends(
-    batch: &mut Batch<'_>,
-    all: &[Append],
-    mut tell: impl Tell,
-) -> rusqlite::Result<()> {
+pub(super) fn appends(batch: &mut Batch<'_>, all: &[Append], mut tell: impl Tell) -> rusqlite::Result<()> {
     let db = batch.db;
-    let mut insert =
-        db.prepare_cached("INSERT INTO event (task, seq, at, body) VALUES (?1, ?2, ?3, ?4)")?;
-    let mut advance = db.prepare_cached(
-        "UPDATE task SET seq = ?4 WHERE key = ?1 AND epoch = ?2 AND seq = ?3 - 1",
-    )?;
+    let mut insert = db.prepare_cached("INSERT INTO event (task, seq, at, body) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut advance = db.prepare_cached("UPDATE task SET seq = ?4 WHERE key = ?1 AND epoch = ?2 AND seq = ?3 - 1")?;
     let mut start = 0;
     while let Some(run) = all[start..].chunk_by(follows).next() {
         let outcome = match check(batch, run)? {
@@ -37,11 +30,7 @@ pub(super) fn appends(
             }
         };
         // A refusal ends one listener's events; the number may still be the next one of another.
-        let run = if outcome.0 == 0 {
-            run.chunk_by(same_writer).next().unwrap_or(run)
-        } else {
-            run
-        };
+        let run = if outcome.0 == 0 { run.chunk_by(same_writer).next().unwrap_or(run) } else { run };
         tell_run(batch, run, start, outcome, &mut tell);
         start += run.len();
     }
@@ -62,36 +51,21 @@ struct Checked {
 /// Looks before writing, so that a refusal leaves nothing to undo. Only keys need that: without
 /// them the update itself tells whether the lease and the number hold.
 fn check(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<Checked> {
-    let all = Checked {
-        taken: run.len(),
-        refused: None,
-    };
+    let all = Checked { taken: run.len(), refused: None };
     if run.iter().all(|append| append.key.is_none()) {
         return Ok(all);
     }
     let first = &run[0];
     let head = head(batch.db, first.task)?;
-    let Some(head) = head.filter(|head| head.epoch == first.epoch && head.seq + 1 == first.seq)
-    else {
-        return Ok(Checked {
-            taken: 0,
-            refused: Some(AppendError::Fenced),
-        });
+    let Some(head) = head.filter(|head| head.epoch == first.epoch && head.seq + 1 == first.seq) else {
+        return Ok(Checked { taken: 0, refused: Some(AppendError::Fenced) });
     };
     for (taken, append) in run.iter().enumerate() {
         let Some(used) = &append.key else { continue };
         if find_key(batch.db, &head.scope, used)?.is_some() {
-            return Ok(Checked {
-                taken,
-                refused: Some(AppendError::KeyUsed),
-            });
+            return Ok(Checked { taken, refused: Some(AppendError::KeyUsed) });
         }
-        remember(
-            batch.db,
-            &head.scope,
-            &used.key,
-            (append.task, append.seq, append.at),
-        )?;
+        remember(batch.db, &head.scope, &used.key, (append.task, append.seq, append.at))?;
     }
     Ok(all)
 }
@@ -106,16 +80,8 @@ fn write(
     let Some((first, last)) = run.first().zip(run.last()) else {
         return Ok(true);
     };
-    let fence = (
-        first.task.0,
-        first.epoch,
-        number(first.seq),
-        number(last.seq),
-    );
-    let changed = run
-        .iter()
-        .rev()
-        .find_map(|append| Some((append.state?, append.at)));
+    let fence = (first.task.0, first.epoch, number(first.seq), number(last.seq));
+    let changed = run.iter().rev().find_map(|append| Some((append.state?, append.at)));
     let written = match changed {
         None => advance.execute(fence)? == 1,
         Some((state, at)) => change_state(batch, fence, state, at)?,
@@ -126,23 +92,20 @@ fn write(
     for append in run {
         insert.execute((append.task.0, number(append.seq), append.at, &*append.body))?;
         if let Some(message) = &append.message {
-            batch
-                .db
-                .prepare_cached("INSERT INTO inbox (task, seq, at, body) VALUES (?1, ?2, ?3, ?4)")?
-                .execute((append.task.0, number(append.seq), append.at, &**message))?;
+            batch.db.prepare_cached("INSERT INTO inbox (task, seq, at, body) VALUES (?1, ?2, ?3, ?4)")?.execute((
+                append.task.0,
+                number(append.seq),
+                append.at,
+                &**message,
+            ))?;
         }
     }
-    if let Some((seq, body)) = run
-        .iter()
-        .rev()
-        .find_map(|append| Some((append.seq, append.snapshot.as_ref()?)))
-    {
-        batch
-            .db
-            .prepare_cached(
-                "INSERT OR REPLACE INTO snapshot (task, seq, body) VALUES (?1, ?2, ?3)",
-            )?
-            .execute((first.task.0, number(seq), &**body))?;
+    if let Some((seq, body)) = run.iter().rev().find_map(|append| Some((append.seq, append.snapshot.as_ref()?))) {
+        batch.db.prepare_cached("INSERT OR REPLACE INTO snapshot (task, seq, body) VALUES (?1, ?2, ?3)")?.execute((
+            first.task.0,
+            number(seq),
+            &**body,
+        ))?;
     }
     batch.events += run.len();
     Ok(true)
@@ -187,11 +150,7 @@ fn tell_run(
     }
     for part in undone.chunk_by(same_writer) {
         // Those behind the first are refused because the number before them is missing.
-        let why = if end == start + taken {
-            refused.clone()
-        } else {
-            None
-        };
+        let why = if end == start + taken { refused.clone() } else { None };
         tell(batch, end, Some(why.unwrap_or(AppendError::Fenced)));
         end += part.len();
     }
@@ -206,14 +165,10 @@ struct Head {
 }
 
 fn head(db: &Connection, task: TaskKey) -> rusqlite::Result<Option<Head>> {
-    let mut select =
-        db.prepare_cached("SELECT tenant, owner, state, seq, epoch FROM task WHERE key = ?1")?;
+    let mut select = db.prepare_cached("SELECT tenant, owner, state, seq, epoch FROM task WHERE key = ?1")?;
     let head = select.query_row([task.0], |row| {
         Ok(Head {
-            scope: Scope {
-                tenant: row.get(0)?,
-                owner: row.get(1)?,
-            },
+            scope: Scope { tenant: row.get(0)?, owner: row.get(1)? },
             state: State(row.get(2)?),
             seq: row.get::<_, i64>(3)?.cast_unsigned(),
             epoch: row.get(4)?,
@@ -233,10 +188,9 @@ pub(super) fn find_key(
          WHERE used.tenant = ?1 AND used.owner = ?2 AND used.key = ?3 AND used.at >= ?4
            AND EXISTS (SELECT 1 FROM task WHERE task.key = used.task)",
     )?;
-    let found = select.query_row(
-        (&*scope.tenant, &*scope.owner, &*key.key, key.since),
-        |row| Ok((TaskKey(row.get(0)?), row.get::<_, i64>(1)?.cast_unsigned())),
-    );
+    let found = select.query_row((&*scope.tenant, &*scope.owner, &*key.key, key.since), |row| {
+        Ok((TaskKey(row.get(0)?), row.get::<_, i64>(1)?.cast_unsigned()))
+    });
     found.optional()
 }
 
@@ -250,13 +204,6 @@ pub(super) fn remember(
         "INSERT OR REPLACE INTO idempotency (tenant, owner, key, task, seq, at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
-    upsert.execute((
-        &*scope.tenant,
-        &*scope.owner,
-        &**key,
-        task.0,
-        number(seq),
-        at,
-    ))?;
+    upsert.execute((&*scope.tenant, &*scope.owner, &**key, task.0, number(seq), at))?;
     Ok(())
 }

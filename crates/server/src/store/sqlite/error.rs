@@ -20,39 +20,25 @@ impl At {
         Self(path.display().to_string().into())
     }
 
-    pub(super) fn failed(&self, what: impl ToString) -> StoreError {
-        StoreError::Failed {
-            at: self.0.to_string(),
-            what: what.to_string(),
-        }
+    pub(super) fn failed(&self, what: impl std::fmt::Display) -> StoreError {
+        StoreError::Failed { at: self.0.to_string(), what: what.to_string() }
     }
 
-    pub(super) fn corrupt(&self, what: impl ToString) -> StoreError {
-        StoreError::Corrupt {
-            at: self.0.to_string(),
-            what: what.to_string(),
-        }
+    pub(super) fn corrupt(&self, what: impl std::fmt::Display) -> StoreError {
+        StoreError::Corrupt { at: self.0.to_string(), what: what.to_string() }
     }
 
     pub(super) fn newer(&self, found: i64, known: i64) -> StoreError {
-        StoreError::Newer {
-            at: self.0.to_string(),
-            found,
-            known,
-        }
+        StoreError::Newer { at: self.0.to_string(), found, known }
     }
 
     pub(super) fn locked(&self) -> StoreError {
-        StoreError::Locked {
-            at: self.0.to_string(),
-        }
+        StoreError::Locked { at: self.0.to_string() }
     }
 
     pub(super) fn io(&self, error: &io::Error) -> StoreError {
         match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full {
-                at: self.0.to_string(),
-            },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { at: self.0.to_string() },
             _ => self.failed(error),
         }
     }
@@ -62,12 +48,8 @@ impl At {
             return self.failed(error);
         };
         match cause.code {
-            ErrorCode::DiskFull => StoreError::Full {
-                at: self.0.to_string(),
-            },
-            _ if cause.extended_code == IOERR_SHMSIZE => StoreError::Full {
-                at: self.0.to_string(),
-            },
+            ErrorCode::DiskFull => StoreError::Full { at: self.0.to_string() },
+            _ if cause.extended_code == IOERR_SHMSIZE => StoreError::Full { at: self.0.to_string() },
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => self.corrupt(error),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => self.locked(),
             _ => self.failed(error),

@@ -31,48 +31,27 @@ pub(super) fn put(batch: &Batch<'_>, task: TaskKey, config: &PushConfig) -> rusq
 }
 
 pub(super) fn delete(batch: &Batch<'_>, task: TaskKey, id: &PushId) -> rusqlite::Result<bool> {
-    let mut delete = batch
-        .db
-        .prepare_cached("DELETE FROM push WHERE task = ?1 AND id = ?2")?;
+    let mut delete = batch.db.prepare_cached("DELETE FROM push WHERE task = ?1 AND id = ?2")?;
     Ok(delete.execute((task.0, id.as_str()))? == 1)
 }
 
 /// A cursor behind the stored one tells of an older delivery, so all of it is out of date.
-pub(super) fn advance(
-    batch: &Batch<'_>,
-    task: TaskKey,
-    config: &PushConfig,
-) -> rusqlite::Result<()> {
+pub(super) fn advance(batch: &Batch<'_>, task: TaskKey, config: &PushConfig) -> rusqlite::Result<()> {
     let mut update = batch.db.prepare_cached(
         "UPDATE push SET acked = ?3, attempts = ?4, due = ?5, last_error = ?6
          WHERE task = ?1 AND id = ?2 AND acked <= ?3",
     )?;
     let acked = number(config.acked);
-    update.execute((
-        task.0,
-        config.id.as_str(),
-        acked,
-        config.attempts,
-        config.due,
-        &config.last_error,
-    ))?;
+    update.execute((task.0, config.id.as_str(), acked, config.attempts, config.due, &config.last_error))?;
     Ok(())
 }
 
 pub(super) fn of_task(db: &Connection, task: TaskKey) -> rusqlite::Result<Vec<PushConfig>> {
-    let mut select = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM push WHERE task = ?1 ORDER BY id"
-    ))?;
-    select
-        .query_map([task.0], |row| Ok(config(row)?.1))?
-        .collect()
+    let mut select = db.prepare_cached(&format!("SELECT {COLUMNS} FROM push WHERE task = ?1 ORDER BY id"))?;
+    select.query_map([task.0], |row| Ok(config(row)?.1))?.collect()
 }
 
-pub(super) fn due(
-    db: &Connection,
-    now: Micros,
-    limit: usize,
-) -> rusqlite::Result<Vec<(TaskKey, PushConfig)>> {
+pub(super) fn due(db: &Connection, now: Micros, limit: usize) -> rusqlite::Result<Vec<(TaskKey, PushConfig)>> {
     let mut select = db.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM push INDEXED BY push_by_due
          WHERE due IS NOT NULL AND due <= ?1 ORDER BY due, task, id LIMIT ?2"

@@ -20,17 +20,12 @@ pub(super) struct Readers {
     at: At,
     idle: Mutex<Vec<Connection>>,
     /// Bounds the connections, and with them their caches.
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
 }
 
 impl Readers {
     pub(super) fn new(path: PathBuf, at: At, size: usize) -> Self {
-        Self {
-            path,
-            at,
-            idle: Mutex::default(),
-            permits: Semaphore::new(size.max(1)),
-        }
+        Self { path, at, idle: Mutex::default(), permits: Arc::new(Semaphore::new(size.max(1))) }
     }
 
     /// Runs a read on a thread that may block.
@@ -38,20 +33,18 @@ impl Readers {
         self: &Arc<Self>,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let _permit = self
-            .permits
-            .acquire()
-            .await
-            .map_err(|_| StoreError::Closed)?;
+        let permit = self.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let readers = self.clone();
-        let read = tokio::task::spawn_blocking(move || readers.run(work)).await;
+        let read = tokio::task::spawn_blocking(move || {
+            // Goes along, because the read runs to its end even when nobody waits for it any more.
+            let _permit = permit;
+            readers.run(work)
+        });
+        let read = read.await;
         read.map_err(|error| self.at.failed(error))?
     }
 
-    fn run<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
+    fn run<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         // A statement of its own, so that the lock is not held while a connection opens.
         let idle = self.idle.lock().pop();
         let db = match idle {
@@ -77,10 +70,7 @@ pub(super) const COLUMNS: &str = "t.key, t.tenant, t.owner, t.id, t.context_id, 
 pub(super) fn row(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
     Ok(TaskRow {
         key: TaskKey(row.get(0)?),
-        scope: Scope {
-            tenant: row.get(1)?,
-            owner: row.get(2)?,
-        },
+        scope: Scope { tenant: row.get(1)?, owner: row.get(2)? },
         id: TaskId::from(row.get_ref(3)?.as_str()?),
         context_id: ContextId::from(row.get_ref(4)?.as_str()?),
         agent: row.get(5)?,
@@ -88,10 +78,7 @@ pub(super) fn row(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
         seq: row.get::<_, i64>(7)?.cast_unsigned(),
         epoch: row.get(8)?,
         attempts: row.get(9)?,
-        snapshot: row
-            .get_ref(10)?
-            .as_blob_or_null()?
-            .map(Bytes::copy_from_slice),
+        snapshot: row.get_ref(10)?.as_blob_or_null()?.map(Bytes::copy_from_slice),
         snapshot_seq: row.get::<_, i64>(11)?.cast_unsigned(),
         created: row.get(12)?,
         updated: row.get(13)?,
@@ -109,25 +96,15 @@ pub(super) fn task_by_key(db: &Connection, key: TaskKey) -> rusqlite::Result<Opt
     select.query_row([key.0], row).optional()
 }
 
-pub(super) fn task(
-    db: &Connection,
-    scope: &Scope,
-    id: &TaskId,
-) -> rusqlite::Result<Option<TaskRow>> {
+pub(super) fn task(db: &Connection, scope: &Scope, id: &TaskId) -> rusqlite::Result<Option<TaskRow>> {
     let mut select = db.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM task AS t INDEXED BY task_by_id LEFT JOIN snapshot AS s ON s.task = t.key
          WHERE t.tenant = ?1 AND t.id = ?2 AND t.owner = ?3"
     ))?;
-    select
-        .query_row((&*scope.tenant, id.as_str(), &*scope.owner), row)
-        .optional()
+    select.query_row((&*scope.tenant, id.as_str(), &*scope.owner), row).optional()
 }
 
-pub(super) fn abandoned(
-    db: &Connection,
-    node: &str,
-    limit: usize,
-) -> rusqlite::Result<Vec<TaskRow>> {
+pub(super) fn abandoned(db: &Connection, node: &str, limit: usize) -> rusqlite::Result<Vec<TaskRow>> {
     // `<> 3` says what the IN says already, in the words of the partial index.
     let mut select = db.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM task AS t INDEXED BY task_by_state
@@ -145,18 +122,14 @@ pub(super) fn events(
     limit: usize,
     mut room: usize,
 ) -> rusqlite::Result<Vec<LogEvent>> {
-    let mut select = db.prepare_cached(
-        "SELECT seq, body FROM event WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
-    )?;
+    let mut select =
+        db.prepare_cached("SELECT seq, body FROM event WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3")?;
     let mut rows = select.query((task.0, number(after), limit_of(limit)))?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
         let body = bytes(row, 1)?;
         room = room.saturating_sub(body.len());
-        events.push(LogEvent {
-            seq: row.get::<_, i64>(0)?.cast_unsigned(),
-            body,
-        });
+        events.push(LogEvent { seq: row.get::<_, i64>(0)?.cast_unsigned(), body });
         if room == 0 {
             break;
         }
@@ -165,11 +138,6 @@ pub(super) fn events(
 }
 
 pub(super) fn messages(db: &Connection, task: TaskKey) -> rusqlite::Result<Vec<(Seq, Bytes)>> {
-    let mut select =
-        db.prepare_cached("SELECT seq, body FROM inbox WHERE task = ?1 ORDER BY seq")?;
-    select
-        .query_map([task.0], |row| {
-            Ok((row.get::<_, i64>(0)?.cast_unsigned(), bytes(row, 1)?))
-        })?
-        .collect()
+    let mut select = db.prepare_cached("SELECT seq, body FROM inbox WHERE task = ?1 ORDER BY seq")?;
+    select.query_map([task.0], |row| Ok((row.get::<_, i64>(0)?.cast_unsigned(), bytes(row, 1)?)))?.collect()
 }

@@ -5,10 +5,7 @@ use super::append::{find_key, remember};
 use super::writer::Batch;
 use super::{push, read};
 
-pub(super) fn create(
-    batch: &mut Batch<'_>,
-    task: &NewTask,
-) -> rusqlite::Result<Result<Created, StoreError>> {
+pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> rusqlite::Result<Result<Created, StoreError>> {
     if let Some(key) = &task.key
         && let Some((known, seq)) = find_key(batch.db, &task.scope, key)?
     {
@@ -19,10 +16,11 @@ pub(super) fn create(
         return Ok(Err(batch.at.failed("the task id exists")));
     }
     *batch.last_key = key;
-    batch
-        .db
-        .prepare_cached("INSERT INTO event (task, seq, at, body) VALUES (?1, 1, ?2, ?3)")?
-        .execute((key, task.at, &*task.body))?;
+    batch.db.prepare_cached("INSERT INTO event (task, seq, at, body) VALUES (?1, 1, ?2, ?3)")?.execute((
+        key,
+        task.at,
+        &*task.body,
+    ))?;
     if let Some(used) = &task.key {
         remember(batch.db, &task.scope, &used.key, (TaskKey(key), 1, task.at))?;
     }

@@ -14,28 +14,18 @@ pub(super) const ROWS: i64 = 2_000;
 
 /// Finished tasks from before this moment, found without looking at the others: caller by caller,
 /// because the order by time is kept per caller.
-pub(super) fn candidates(
-    db: &Connection,
-    before: Micros,
-    limit: usize,
-) -> rusqlite::Result<Vec<TaskKey>> {
+pub(super) fn candidates(db: &Connection, before: Micros, limit: usize) -> rusqlite::Result<Vec<TaskKey>> {
     let mut select = db.prepare_cached(
         "SELECT t.key FROM (SELECT DISTINCT tenant, owner FROM tally) AS who
          CROSS JOIN task AS t INDEXED BY task_by_time
          WHERE t.tenant = who.tenant AND t.owner = who.owner AND t.updated < ?1
            AND t.state IN (3, 4, 5, 7) LIMIT ?2",
     )?;
-    select
-        .query_map((before, limit_of(limit)), |row| Ok(TaskKey(row.get(0)?)))?
-        .collect()
+    select.query_map((before, limit_of(limit)), |row| Ok(TaskKey(row.get(0)?)))?.collect()
 }
 
 /// Removes these tasks with everything but their events, which may be many and go one by one.
-pub(super) fn remove(
-    batch: &mut Batch<'_>,
-    keys: &[TaskKey],
-    before: Micros,
-) -> rusqlite::Result<usize> {
+pub(super) fn remove(batch: &mut Batch<'_>, keys: &[TaskKey], before: Micros) -> rusqlite::Result<usize> {
     let mut removed = 0;
     for key in keys {
         let mut delete = batch.db.prepare_cached(
@@ -43,13 +33,7 @@ pub(super) fn remove(
              RETURNING tenant, owner, state",
         )?;
         let gone = delete.query_row((key.0, before), |row| {
-            Ok((
-                Scope {
-                    tenant: row.get(0)?,
-                    owner: row.get(1)?,
-                },
-                State(row.get(2)?),
-            ))
+            Ok((Scope { tenant: row.get(0)?, owner: row.get(1)? }, State(row.get(2)?)))
         });
         let Some((scope, state)) = gone.optional()? else {
             continue;
@@ -83,16 +67,11 @@ pub(super) fn sweep(batch: &mut Batch<'_>) -> rusqlite::Result<bool> {
         };
         let mut gone = 0;
         if let Some(first) = first {
-            let mut delete = batch
-                .db
-                .prepare_cached("DELETE FROM event WHERE task = ?1 AND seq < ?2")?;
+            let mut delete = batch.db.prepare_cached("DELETE FROM event WHERE task = ?1 AND seq < ?2")?;
             gone = i64::try_from(delete.execute((task, first + room))?).unwrap_or(room);
         }
         if gone < room {
-            batch
-                .db
-                .prepare_cached("DELETE FROM trash WHERE task = ?1")?
-                .execute([task])?;
+            batch.db.prepare_cached("DELETE FROM trash WHERE task = ?1")?.execute([task])?;
         }
         room -= gone.max(1);
     }
@@ -111,10 +90,7 @@ pub(super) fn forget(batch: &mut Batch<'_>, before: Micros) -> rusqlite::Result<
 
 /// Forgets callers without tasks. Tallies of this batch are written later and stay.
 pub(super) fn forget_callers(batch: &mut Batch<'_>) -> rusqlite::Result<()> {
-    batch
-        .db
-        .prepare_cached("DELETE FROM tally WHERE n = 0")?
-        .execute([])?;
+    batch.db.prepare_cached("DELETE FROM tally WHERE n = 0")?.execute([])?;
     Ok(())
 }
 

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::store::{
-    Acknowledge, Append, AppendError, Created, IdempotencyKey, Lease, ListQuery, Micros, NewTask,
-    PushConfig, Scope, Seq, State, Store, TaskKey,
+    Acknowledge, Append, AppendError, Created, IdempotencyKey, Lease, ListQuery, Micros, NewTask, PushConfig, Scope,
+    Seq, State, Store, TaskKey,
 };
 
 pub(super) const SUBMITTED: State = State(1);
@@ -19,10 +19,7 @@ pub(super) const FAILED: State = State(4);
 pub(super) const INPUT_REQUIRED: State = State(6);
 
 pub(super) fn scope(tenant: &str, owner: &str) -> Scope {
-    Scope {
-        tenant: tenant.into(),
-        owner: owner.into(),
-    }
+    Scope { tenant: tenant.into(), owner: owner.into() }
 }
 
 pub(super) fn alice() -> Scope {
@@ -30,17 +27,11 @@ pub(super) fn alice() -> Scope {
 }
 
 pub(super) fn lease(node: &str) -> Lease {
-    Lease {
-        node: node.into(),
-        until: 1_000_000,
-    }
+    Lease { node: node.into(), until: 1_000_000 }
 }
 
 pub(super) fn key(key: &str, since: Micros) -> IdempotencyKey {
-    IdempotencyKey {
-        key: key.into(),
-        since,
-    }
+    IdempotencyKey { key: key.into(), since }
 }
 
 /// A submitted task of Alice's at moment 1 on node "n1".
@@ -72,14 +63,7 @@ pub(super) fn config(id: &str, due: Option<Micros>) -> PushConfig {
 }
 
 pub(super) fn all(scope: Scope) -> ListQuery {
-    ListQuery {
-        scope,
-        context_id: None,
-        state: None,
-        since: None,
-        after: None,
-        limit: 100,
-    }
+    ListQuery { scope, context_id: None, state: None, since: None, after: None, limit: 100 }
 }
 
 pub(super) async fn create(store: &dyn Store, task: NewTask) -> TaskKey {
@@ -175,8 +159,5 @@ pub(super) async fn state(store: &dyn Store, task: TaskKey, state: State, at: Mi
 /// The numbers and bodies of all events.
 pub(super) async fn replay(store: &dyn Store, task: TaskKey) -> Vec<(Seq, String)> {
     let events = store.events(task, 0, usize::MAX, usize::MAX).await.unwrap();
-    events
-        .into_iter()
-        .map(|event| (event.seq, String::from_utf8(event.body.to_vec()).unwrap()))
-        .collect()
+    events.into_iter().map(|event| (event.seq, String::from_utf8(event.body.to_vec()).unwrap())).collect()
 }

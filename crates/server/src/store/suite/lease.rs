@@ -10,14 +10,8 @@ use crate::store::{AppendError, Lease, Store};
 /// A writer whose task was taken over changes nothing, not even partly, and hears it.
 pub async fn an_old_epoch_changes_nothing(store: Arc<dyn Store>) {
     let task_key = create(&*store, task("t")).await;
-    append(&*store, task_key, 2, |append| append.state = Some(WORKING))
-        .await
-        .unwrap();
-    let claimed = store
-        .claim(task_key, 1, lease("n2"), false)
-        .await
-        .unwrap()
-        .unwrap();
+    append(&*store, task_key, 2, |append| append.state = Some(WORKING)).await.unwrap();
+    let claimed = store.claim(task_key, 1, lease("n2"), false).await.unwrap().unwrap();
     assert_eq!((claimed.epoch, claimed.seq, claimed.state), (2, 2, WORKING));
     let before = store.task_by_key(task_key).await.unwrap().unwrap();
 
@@ -37,33 +31,20 @@ pub async fn an_old_epoch_changes_nothing(store: Arc<dyn Store>) {
     assert_eq!(store.task_by_key(task_key).await.unwrap().unwrap(), before);
     assert_eq!(replay(&*store, task_key).await.len(), 2);
     assert!(store.messages(task_key).await.unwrap().is_empty());
-    assert_eq!(
-        store.find_key(&alice(), &key("old", 0)).await.unwrap(),
-        None
-    );
+    assert_eq!(store.find_key(&alice(), &key("old", 0)).await.unwrap(), None);
     let mut completed = all(alice());
     completed.state = Some(COMPLETED);
     assert_eq!(store.list(completed).await.unwrap().total, 0);
 
-    append(&*store, task_key, 3, |append| append.epoch = 2)
-        .await
-        .unwrap();
+    append(&*store, task_key, 3, |append| append.epoch = 2).await.unwrap();
     let early = append(&*store, task_key, 4, |append| append.epoch = 3).await;
-    assert_eq!(
-        early,
-        Err(AppendError::Fenced),
-        "an epoch that nobody holds yet"
-    );
+    assert_eq!(early, Err(AppendError::Fenced), "an epoch that nobody holds yet");
 }
 
 /// A number that is not the next one is refused, and so is everything that builds on it.
 pub async fn a_number_that_is_not_next_is_refused_with_all_behind_it(store: Arc<dyn Store>) {
     let task_key = create(&*store, task("t")).await;
-    let (gap, twice, next) = (
-        Arc::new(Heard::default()),
-        Arc::new(Heard::default()),
-        Arc::new(Heard::default()),
-    );
+    let (gap, twice, next) = (Arc::new(Heard::default()), Arc::new(Heard::default()), Arc::new(Heard::default()));
     for seq in [3, 4, 5] {
         store.append(event(task_key, seq, &gap));
     }
@@ -78,10 +59,7 @@ pub async fn a_number_that_is_not_next_is_refused_with_all_behind_it(store: Arc<
     assert!(gap.words().iter().chain(&twice.words()).all(Result::is_err));
     assert_eq!(replay(&*store, task_key).await.len(), 3);
     let nobody = crate::store::TaskKey(task_key.0 + 1_000);
-    assert_eq!(
-        append(&*store, nobody, 1, |_| ()).await,
-        Err(AppendError::Fenced)
-    );
+    assert_eq!(append(&*store, nobody, 1, |_| ()).await, Err(AppendError::Fenced));
     let stated = append(&*store, nobody, 1, |append| append.state = Some(WORKING)).await;
     assert_eq!(stated, Err(AppendError::Fenced));
 }
@@ -92,12 +70,7 @@ pub async fn one_of_many_claims_wins(store: Arc<dyn Store>) {
     for epoch in 1..=5 {
         let claims = (0..16).map(|n| {
             let store = store.clone();
-            tokio::spawn(async move {
-                store
-                    .claim(task_key, epoch, lease(&format!("n{n}")), false)
-                    .await
-                    .unwrap()
-            })
+            tokio::spawn(async move { store.claim(task_key, epoch, lease(&format!("n{n}")), false).await.unwrap() })
         });
         let mut won = Vec::new();
         for claim in claims.collect::<Vec<_>>() {
@@ -107,31 +80,17 @@ pub async fn one_of_many_claims_wins(store: Arc<dyn Store>) {
         assert_eq!(won[0].epoch, epoch + 1);
     }
     let nobody = crate::store::TaskKey(task_key.0 + 1_000);
-    assert_eq!(
-        store.claim(nobody, 1, lease("n"), false).await.unwrap(),
-        None
-    );
+    assert_eq!(store.claim(nobody, 1, lease("n"), false).await.unwrap(), None);
 }
 
 /// Retries add up; a claim for another reason starts at zero.
 pub async fn claims_count_attempts(store: Arc<dyn Store>) {
     let task_key = create(&*store, task("t")).await;
-    append(&*store, task_key, 2, |append| {
-        append.snapshot = Some(Bytes::from("s"))
-    })
-    .await
-    .unwrap();
+    append(&*store, task_key, 2, |append| append.snapshot = Some(Bytes::from("s"))).await.unwrap();
     let mut attempts = Vec::new();
     for (epoch, retry) in (1..).zip([true, true, true, false, true]) {
-        let row = store
-            .claim(task_key, epoch, lease("n"), retry)
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!(
-            (row.snapshot_seq, row.snapshot.as_deref()),
-            (2, Some(&b"s"[..]))
-        );
+        let row = store.claim(task_key, epoch, lease("n"), retry).await.unwrap().unwrap();
+        assert_eq!((row.snapshot_seq, row.snapshot.as_deref()), (2, Some(&b"s"[..])));
         attempts.push(row.attempts);
     }
     assert_eq!(attempts, [1, 2, 3, 0, 1]);
@@ -151,39 +110,18 @@ pub async fn renewed_leases_are_not_abandoned(store: Arc<dyn Store>) {
         rows.iter().map(|row| row.id.to_string()).collect()
     };
     assert!(ids("n1", 100, 10).await.is_empty());
-    store
-        .renew(Lease {
-            node: "n1".into(),
-            until: 2_000_000,
-        })
-        .await
-        .unwrap();
+    store.renew(Lease { node: "n1".into(), until: 2_000_000 }).await.unwrap();
     assert!(ids("n1", 1_500_000, 10).await.is_empty());
     let late = 3_000_000;
     assert_eq!(ids("n2", late, 10).await, ["t1", "t2", "t3"]);
     assert_eq!(ids("n2", late, 2).await, ["t1", "t2"]);
 
     let until = 4_000_000;
-    let taken = store
-        .claim(
-            keys[1],
-            1,
-            Lease {
-                node: "n2".into(),
-                until,
-            },
-            true,
-        )
-        .await
-        .unwrap();
+    let taken = store.claim(keys[1], 1, Lease { node: "n2".into(), until }, true).await.unwrap();
     assert_eq!(taken.unwrap().id.as_str(), "t1");
     assert_eq!(ids("n2", late, 10).await, ["t2", "t3"]);
     state(&*store, keys[0], INPUT_REQUIRED, 60).await;
-    assert_eq!(
-        ids("n2", late, 10).await,
-        ["t2"],
-        "a task that rests needs no writer"
-    );
+    assert_eq!(ids("n2", late, 10).await, ["t2"], "a task that rests needs no writer");
     state(&*store, keys[0], WORKING, 70).await;
     assert_eq!(ids("n2", late, 10).await, ["t2", "t3"]);
 }

@@ -20,17 +20,9 @@ async fn pages(store: &dyn Store, mut query: ListQuery) -> Vec<TaskRow> {
             break;
         }
         let last = rows.last().unwrap();
-        query.after = Some(ListCursor {
-            updated: last.updated,
-            id: last.id.clone(),
-        });
+        query.after = Some(ListCursor { updated: last.updated, id: last.id.clone() });
     }
-    assert!(
-        totals
-            .iter()
-            .all(|total| usize::try_from(*total) == Ok(rows.len())),
-        "{totals:?}"
-    );
+    assert!(totals.iter().all(|total| usize::try_from(*total) == Ok(rows.len())), "{totals:?}");
     rows
 }
 
@@ -51,23 +43,10 @@ pub async fn pages_are_in_order_and_complete(store: Arc<dyn Store>) {
     expected.sort_unstable_by(|a, b| b.cmp(a));
     let expected: Vec<&str> = expected.iter().map(|(_, id)| id.as_str()).collect();
     for limit in [1, 2, 5, 24, 25, 26, usize::MAX] {
-        let rows = pages(
-            &*store,
-            ListQuery {
-                limit,
-                ..all(alice())
-            },
-        )
-        .await;
+        let rows = pages(&*store, ListQuery { limit, ..all(alice()) }).await;
         assert_eq!(ids(&rows), expected, "in pages of {limit}");
     }
-    let none = store
-        .list(ListQuery {
-            limit: 0,
-            ..all(alice())
-        })
-        .await
-        .unwrap();
+    let none = store.list(ListQuery { limit: 0, ..all(alice()) }).await.unwrap();
     assert_eq!((none.tasks.len(), none.total, none.more), (0, 25, true));
 }
 
@@ -77,14 +56,7 @@ pub async fn ties_are_ordered_by_id(store: Arc<dyn Store>) {
         create(&*store, task(id)).await;
     }
     for limit in 1..=4 {
-        let rows = pages(
-            &*store,
-            ListQuery {
-                limit,
-                ..all(alice())
-            },
-        )
-        .await;
+        let rows = pages(&*store, ListQuery { limit, ..all(alice()) }).await;
         assert_eq!(ids(&rows), ["é", "c", "b", "aa", "a\0", "a", "B", ""]);
     }
 }
@@ -95,20 +67,10 @@ pub async fn filters_combine_and_totals_agree(store: Arc<dyn Store>) {
     for n in 0..60_u16 {
         let mut task = task(&format!("t{n:02}"));
         task.context_id = ContextId::from(["x", "y", ""][usize::from(n % 3)]);
-        task.scope = if n % 2 == 0 {
-            alice()
-        } else {
-            scope("acme", "bob")
-        };
+        task.scope = if n % 2 == 0 { alice() } else { scope("acme", "bob") };
         task.at = 1;
         let task_key = create(&*store, task).await;
-        state(
-            &*store,
-            task_key,
-            states[usize::from(n % 5)],
-            Micros::from(n / 4),
-        )
-        .await;
+        state(&*store, task_key, states[usize::from(n % 5)], Micros::from(n / 4)).await;
         if n % 7 == 0 {
             state(&*store, task_key, COMPLETED, Micros::from(n / 2)).await;
         }
@@ -126,28 +88,15 @@ pub async fn filters_combine_and_totals_agree(store: Arc<dyn Store>) {
             };
             let expected: Vec<TaskRow> = everything.iter().filter(matches).cloned().collect();
             let context_id = context.map(ContextId::from);
-            let query = ListQuery {
-                context_id,
-                state,
-                since,
-                limit: 3,
-                ..all(alice())
-            };
+            let query = ListQuery { context_id, state, since, limit: 3, ..all(alice()) };
             let found = pages(&*store, query).await;
-            assert_eq!(
-                ids(&found),
-                ids(&expected),
-                "{context:?} {state:?} {since:?}"
-            );
+            assert_eq!(ids(&found), ids(&expected), "{context:?} {state:?} {since:?}");
             assert_eq!(found, expected);
         }
     }
     let mut beyond = all(alice());
     beyond.since = Some(5);
-    beyond.after = Some(ListCursor {
-        updated: 4,
-        id: TaskId::from("zzz"),
-    });
+    beyond.after = Some(ListCursor { updated: 4, id: TaskId::from("zzz") });
     let page = store.list(beyond).await.unwrap();
     assert!(page.tasks.is_empty() && !page.more && page.total > 0);
 }
@@ -160,10 +109,7 @@ pub async fn a_page_boundary_survives_changes(store: Arc<dyn Store>) {
         task.at = n;
         keys.push(create(&*store, task).await);
     }
-    let mut query = ListQuery {
-        limit: 4,
-        ..all(alice())
-    };
+    let mut query = ListQuery { limit: 4, ..all(alice()) };
     let first = store.list(query.clone()).await.unwrap();
     assert_eq!(ids(&first.tasks), ["t9", "t8", "t7", "t6"]);
     // The boundary itself moves away, a later one moves away, and a new one arrives.
@@ -175,22 +121,13 @@ pub async fn a_page_boundary_survives_changes(store: Arc<dyn Store>) {
         task
     })
     .await;
-    query.after = Some(ListCursor {
-        updated: 6,
-        id: TaskId::from("t6"),
-    });
+    query.after = Some(ListCursor { updated: 6, id: TaskId::from("t6") });
     let second = store.list(query.clone()).await.unwrap();
     assert_eq!(ids(&second.tasks), ["t5", "t4", "t2", "t1"]);
     assert!(second.more);
-    query.after = Some(ListCursor {
-        updated: 1,
-        id: TaskId::from("t1"),
-    });
+    query.after = Some(ListCursor { updated: 1, id: TaskId::from("t1") });
     let third = store.list(query).await.unwrap();
-    assert_eq!(
-        (ids(&third.tasks), third.more, third.total),
-        (vec!["t0"], false, 11)
-    );
+    assert_eq!((ids(&third.tasks), third.more, third.total), (vec!["t0"], false, 11));
     let rows = pages(&*store, all(alice())).await;
     assert_eq!(ids(&rows)[..4], ["t99", "t3", "t6", "t9"]);
 }
@@ -201,74 +138,35 @@ pub async fn other_scopes_see_nothing(store: Arc<dyn Store>) {
     mine.key = Some(key("k", 0));
     mine.push = Some(config("p", Some(1)));
     let task_key = create(&*store, mine).await;
-    let others = [
-        ("acme", "bob"),
-        ("other", "alice"),
-        ("", "alice"),
-        ("acme", ""),
-        ("", ""),
-        ("alice", "acme"),
-    ];
+    let others = [("acme", "bob"), ("other", "alice"), ("", "alice"), ("acme", ""), ("", ""), ("alice", "acme")];
     for other in others.map(|(tenant, owner)| scope(tenant, owner)) {
-        assert_eq!(
-            store.task(&other, &TaskId::from("t")).await.unwrap(),
-            None,
-            "{other}"
-        );
-        assert_eq!(
-            store.find_key(&other, &key("k", 0)).await.unwrap(),
-            None,
-            "{other}"
-        );
+        assert_eq!(store.task(&other, &TaskId::from("t")).await.unwrap(), None, "{other}");
+        assert_eq!(store.find_key(&other, &key("k", 0)).await.unwrap(), None, "{other}");
         sees_nothing(&*store, &other).await;
         // The same id belongs to somebody in every tenant, once.
         let mut same = task("t");
         same.scope = other.clone();
-        if other.tenant != alice().tenant && &*other.owner != "" {
+        if other.tenant != alice().tenant && !other.owner.is_empty() {
             let theirs = create(&*store, same).await;
-            assert_eq!(
-                store
-                    .task(&other, &TaskId::from("t"))
-                    .await
-                    .unwrap()
-                    .unwrap()
-                    .key,
-                theirs
-            );
+            assert_eq!(store.task(&other, &TaskId::from("t")).await.unwrap().unwrap().key, theirs);
         }
     }
-    let mine = store
-        .task(&alice(), &TaskId::from("t"))
-        .await
-        .unwrap()
-        .unwrap();
+    let mine = store.task(&alice(), &TaskId::from("t")).await.unwrap().unwrap();
     assert_eq!((mine.key, mine.scope), (task_key, alice()));
     let mut taken = task("t");
     taken.scope = scope("acme", "bob");
     store.create(taken).await.unwrap_err();
     sees_nothing(&*store, &scope("acme", "bob")).await;
-    assert_eq!(
-        store.pushes(task_key).await.unwrap()[0].id,
-        PushId::from("p")
-    );
+    assert_eq!(store.pushes(task_key).await.unwrap()[0].id, PushId::from("p"));
 }
 
 async fn sees_nothing(store: &dyn Store, scope: &Scope) {
     for state in [None, Some(SUBMITTED)] {
         for context_id in [None, Some(ContextId::from("c"))] {
             for since in [None, Some(0)] {
-                let query = ListQuery {
-                    state,
-                    context_id: context_id.clone(),
-                    since,
-                    ..all(scope.clone())
-                };
+                let query = ListQuery { state, context_id: context_id.clone(), since, ..all(scope.clone()) };
                 let page = store.list(query).await.unwrap();
-                assert_eq!(
-                    (page.tasks.len(), page.total, page.more),
-                    (0, 0, false),
-                    "{scope}"
-                );
+                assert_eq!((page.tasks.len(), page.total, page.more), (0, 0, false), "{scope}");
             }
         }
     }

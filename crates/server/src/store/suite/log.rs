@@ -21,17 +21,12 @@ pub async fn numbers_have_no_gaps(store: Arc<dyn Store>) {
     expected.extend((2..=50).map(|seq| (seq, format!("event {seq}"))));
     assert_eq!(events, expected);
     let row = store.task_by_key(task_key).await.unwrap().unwrap();
-    assert_eq!(
-        (row.seq, row.epoch, row.attempts, row.snapshot_seq),
-        (50, 1, 0, 0)
-    );
+    assert_eq!((row.seq, row.epoch, row.attempts, row.snapshot_seq), (50, 1, 0, 0));
 }
 
 /// Ids, tenants and owners may hold any character, bodies any byte.
 pub async fn bodies_and_names_keep_every_byte(store: Arc<dyn Store>) {
-    let every: String = ('\0'..='\u{2ff}')
-        .chain(['\u{fffd}', '\u{10ffff}', '\'', '"', '%', '/'])
-        .collect();
+    let every: String = ('\0'..='\u{2ff}').chain(['\u{fffd}', '\u{10ffff}', '\'', '"', '%', '/']).collect();
     let bytes: Bytes = (0..=255).cycle().take(70_000).collect();
     let mut strange = task(&every);
     strange.scope = scope(&every, &format!("{every}2"));
@@ -56,19 +51,13 @@ pub async fn bodies_and_names_keep_every_byte(store: Arc<dyn Store>) {
     .await
     .unwrap();
     let row = store.task(&scope, &id).await.unwrap().unwrap();
-    assert_eq!(
-        (&row.id, &row.scope, row.context_id.as_str(), &*row.agent),
-        (&id, &scope, &*every, &*every)
-    );
+    assert_eq!((&row.id, &row.scope, row.context_id.as_str(), &*row.agent), (&id, &scope, &*every, &*every));
     assert_eq!(row.snapshot.as_ref(), Some(&bytes));
     for event in store.events(task_key, 0, 9, usize::MAX).await.unwrap() {
         assert_eq!(event.body, bytes);
     }
     assert_eq!(store.messages(task_key).await.unwrap(), [(2, bytes)]);
-    assert_eq!(
-        store.find_key(&scope, &key(&every, 0)).await.unwrap(),
-        Some((task_key, 1))
-    );
+    assert_eq!(store.find_key(&scope, &key(&every, 0)).await.unwrap(), Some((task_key, 1)));
     let mut query = all(scope);
     query.context_id = Some(ContextId::from(&*every));
     assert_eq!(store.list(query).await.unwrap().tasks, [row]);
@@ -78,20 +67,13 @@ pub async fn bodies_and_names_keep_every_byte(store: Arc<dyn Store>) {
 pub async fn replay_has_bounds(store: Arc<dyn Store>) {
     let task_key = create(&*store, task("t")).await;
     for seq in 2..=10 {
-        append(&*store, task_key, seq, |append| {
-            append.body = Bytes::from(vec![b'x'; 100])
-        })
-        .await
-        .unwrap();
+        append(&*store, task_key, seq, |append| append.body = Bytes::from(vec![b'x'; 100])).await.unwrap();
     }
     let numbers = async |after, limit, bytes| -> Vec<Seq> {
         let events = store.events(task_key, after, limit, bytes).await.unwrap();
         events.iter().map(|event| event.seq).collect()
     };
-    assert_eq!(
-        numbers(0, 100, usize::MAX).await,
-        (1..=10).collect::<Vec<_>>()
-    );
+    assert_eq!(numbers(0, 100, usize::MAX).await, (1..=10).collect::<Vec<_>>());
     assert_eq!(numbers(3, 4, usize::MAX).await, [4, 5, 6, 7]);
     assert_eq!(numbers(3, 100, 1).await, [4], "at least one");
     assert_eq!(numbers(3, 100, 0).await, [4], "at least one");
@@ -107,10 +89,7 @@ pub async fn replay_has_bounds(store: Arc<dyn Store>) {
 
 /// Follow-up messages stand beside the log, under the numbers of their events.
 pub async fn messages_keep_their_events(store: Arc<dyn Store>) {
-    let (one, two) = (
-        create(&*store, task("1")).await,
-        create(&*store, task("2")).await,
-    );
+    let (one, two) = (create(&*store, task("1")).await, create(&*store, task("2")).await);
     assert!(store.messages(one).await.unwrap().is_empty());
     for seq in 2..=5 {
         append(&*store, one, seq, |append| {
@@ -135,10 +114,7 @@ pub async fn snapshots_replace_each_other(store: Arc<dyn Store>) {
     }
     heard.outcome(9).await.unwrap();
     let row = store.task_by_key(task_key).await.unwrap().unwrap();
-    assert_eq!(
-        (row.snapshot_seq, row.snapshot, row.seq),
-        (6, Some(Bytes::from("task at 6")), 9)
-    );
+    assert_eq!((row.snapshot_seq, row.snapshot, row.seq), (6, Some(Bytes::from("task at 6")), 9));
 }
 
 /// 64 tasks write 200 events each at once: every one is kept, acknowledged, and in order.
@@ -158,21 +134,14 @@ pub async fn concurrent_appends_are_all_kept_in_order(store: Arc<dyn Store>) {
             heard.outcome(200).await.unwrap();
             let words = heard.words();
             assert!(words.iter().all(Result::is_ok), "{words:?}");
-            assert!(
-                words.is_sorted_by(|a, b| a.as_ref().unwrap() < b.as_ref().unwrap()),
-                "{words:?}"
-            );
+            assert!(words.is_sorted_by(|a, b| a.as_ref().unwrap() < b.as_ref().unwrap()), "{words:?}");
             assert_eq!(words.last(), Some(&Ok(200)));
             task_key
         }));
     }
     for writer in writers {
         let task_key = writer.await.unwrap();
-        let numbers: Vec<Seq> = replay(&*store, task_key)
-            .await
-            .into_iter()
-            .map(|event| event.0)
-            .collect();
+        let numbers: Vec<Seq> = replay(&*store, task_key).await.into_iter().map(|event| event.0).collect();
         assert_eq!(numbers, (1..=200).collect::<Vec<_>>());
     }
     assert_eq!(store.list(all(alice())).await.unwrap().total, 64);
@@ -190,32 +159,14 @@ pub async fn a_repeated_create_finds_the_first_task(store: Arc<dyn Store>) {
     append(&*store, first, 2, |_| ()).await.unwrap();
     let again = store.create(with_key("2", alice())).await.unwrap();
     assert_eq!(again, Created::Known(first, 1));
-    assert!(
-        store
-            .task(&alice(), &TaskId::from("2"))
-            .await
-            .unwrap()
-            .is_none()
-    );
+    assert!(store.task(&alice(), &TaskId::from("2")).await.unwrap().is_none());
     assert_eq!(store.list(all(alice())).await.unwrap().total, 1);
 
     create(&*store, with_key("3", scope("acme", "bob"))).await;
     create(&*store, with_key("4", scope("other", "alice"))).await;
-    assert_eq!(
-        store.find_key(&alice(), &key("k", 0)).await.unwrap(),
-        Some((first, 1))
-    );
-    assert_eq!(
-        store.find_key(&alice(), &key("other", 0)).await.unwrap(),
-        None
-    );
-    assert_eq!(
-        store
-            .find_key(&scope("acme", "carol"), &key("k", 0))
-            .await
-            .unwrap(),
-        None
-    );
+    assert_eq!(store.find_key(&alice(), &key("k", 0)).await.unwrap(), Some((first, 1)));
+    assert_eq!(store.find_key(&alice(), &key("other", 0)).await.unwrap(), None);
+    assert_eq!(store.find_key(&scope("acme", "carol"), &key("k", 0)).await.unwrap(), None);
 }
 
 /// Of many creates with the same key at the same time, one makes the task.
@@ -247,24 +198,12 @@ pub async fn an_old_key_is_forgotten(store: Arc<dyn Store>) {
         task
     };
     let first = create(&*store, at("1", 100, 0)).await;
-    assert_eq!(
-        store.create(at("2", 200, 100)).await.unwrap(),
-        Created::Known(first, 1)
-    );
+    assert_eq!(store.create(at("2", 200, 100)).await.unwrap(), Created::Known(first, 1));
     let second = create(&*store, at("3", 300, 101)).await;
     assert_ne!(first, second);
-    assert_eq!(
-        store.create(at("4", 400, 101)).await.unwrap(),
-        Created::Known(second, 1)
-    );
-    assert_eq!(
-        store.find_key(&alice(), &key("k", 300)).await.unwrap(),
-        Some((second, 1))
-    );
-    assert_eq!(
-        store.find_key(&alice(), &key("k", 301)).await.unwrap(),
-        None
-    );
+    assert_eq!(store.create(at("4", 400, 101)).await.unwrap(), Created::Known(second, 1));
+    assert_eq!(store.find_key(&alice(), &key("k", 300)).await.unwrap(), Some((second, 1)));
+    assert_eq!(store.find_key(&alice(), &key("k", 301)).await.unwrap(), None);
 }
 
 /// A key refuses its event and all behind it; the ones before it are kept.
@@ -291,36 +230,17 @@ pub async fn a_used_key_refuses_an_append(store: Arc<dyn Store>) {
     assert_eq!((row.seq, row.state, row.snapshot_seq), (3, WORKING, 3));
     assert_eq!(store.messages(task_key).await.unwrap().len(), 2);
     assert_eq!(replay(&*store, task_key).await.len(), 3);
-    assert_eq!(
-        store.find_key(&alice(), &key("fresh", 0)).await.unwrap(),
-        Some((task_key, 3))
-    );
-    assert_eq!(
-        store.find_key(&alice(), &key("k", 0)).await.unwrap(),
-        Some((first, 1))
-    );
+    assert_eq!(store.find_key(&alice(), &key("fresh", 0)).await.unwrap(), Some((task_key, 3)));
+    assert_eq!(store.find_key(&alice(), &key("k", 0)).await.unwrap(), Some((first, 1)));
 
-    let repeated = append(&*store, task_key, 4, |append| {
-        append.key = Some(key("fresh", 0))
-    })
-    .await;
+    let repeated = append(&*store, task_key, 4, |append| append.key = Some(key("fresh", 0))).await;
     assert_eq!(repeated, Err(AppendError::KeyUsed));
     // A create with the key of a follow-up message finds that message's event.
     let mut again = task("3");
     again.key = Some(key("fresh", 0));
-    assert_eq!(
-        store.create(again).await.unwrap(),
-        Created::Known(task_key, 3)
-    );
-    append(&*store, task_key, 4, |append| {
-        append.key = Some(key("k", 2))
-    })
-    .await
-    .unwrap();
-    assert_eq!(
-        store.find_key(&alice(), &key("k", 0)).await.unwrap(),
-        Some((task_key, 4))
-    );
+    assert_eq!(store.create(again).await.unwrap(), Created::Known(task_key, 3));
+    append(&*store, task_key, 4, |append| append.key = Some(key("k", 2))).await.unwrap();
+    assert_eq!(store.find_key(&alice(), &key("k", 0)).await.unwrap(), Some((task_key, 4)));
 }
 
 /// A store that works says so, any number of times.
@@ -343,14 +263,8 @@ pub async fn close_keeps_the_old_and_refuses_the_new(store: Arc<dyn Store>) {
     store.append(event(task_key, 301, &after));
     assert_eq!(after.outcome(301).await, Err(StoreError::Closed.into()));
     assert_eq!(store.create(task("u")).await, Err(StoreError::Closed));
-    assert_eq!(
-        store.claim(task_key, 1, lease("n2"), false).await,
-        Err(StoreError::Closed)
-    );
-    assert_eq!(
-        store.put_push(task_key, config("p", None)).await,
-        Err(StoreError::Closed)
-    );
+    assert_eq!(store.claim(task_key, 1, lease("n2"), false).await, Err(StoreError::Closed));
+    assert_eq!(store.put_push(task_key, config("p", None)).await, Err(StoreError::Closed));
     assert_eq!(store.trim(1_000, 10).await, Err(StoreError::Closed));
     assert_eq!(store.check().await, Err(StoreError::Closed));
     assert_eq!(store.task_by_key(task_key).await.unwrap().unwrap().seq, 300);

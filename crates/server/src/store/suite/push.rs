@@ -10,10 +10,7 @@ use crate::store::{Micros, Store};
 
 /// Put, replace, list in order, delete once.
 pub async fn webhooks_are_stored_replaced_and_deleted(store: Arc<dyn Store>) {
-    let (one, two) = (
-        create(&*store, task("1")).await,
-        create(&*store, task("2")).await,
-    );
+    let (one, two) = (create(&*store, task("1")).await, create(&*store, task("2")).await);
     for id in ["b", "a", "c"] {
         store.put_push(one, config(id, Some(1))).await.unwrap();
     }
@@ -25,10 +22,7 @@ pub async fn webhooks_are_stored_replaced_and_deleted(store: Arc<dyn Store>) {
     other.attempts = 2;
     other.last_error = Some("no route".into());
     store.put_push(one, other.clone()).await.unwrap();
-    assert_eq!(
-        store.pushes(one).await.unwrap(),
-        [config("a", Some(1)), other, config("c", Some(1))]
-    );
+    assert_eq!(store.pushes(one).await.unwrap(), [config("a", Some(1)), other, config("c", Some(1))]);
 
     assert!(store.delete_push(one, &PushId::from("a")).await.unwrap());
     assert!(!store.delete_push(one, &PushId::from("a")).await.unwrap());
@@ -36,39 +30,28 @@ pub async fn webhooks_are_stored_replaced_and_deleted(store: Arc<dyn Store>) {
     assert_eq!(store.pushes(one).await.unwrap().len(), 2);
     assert_eq!(store.pushes(two).await.unwrap(), [config("a", None)]);
     let nobody = crate::store::TaskKey(two.0 + 1_000);
-    store
-        .put_push(nobody, config("a", Some(0)))
-        .await
-        .unwrap_err();
+    store.put_push(nobody, config("a", Some(0))).await.unwrap_err();
     assert!(store.pushes(nobody).await.unwrap().is_empty());
     store.check().await.unwrap();
 }
 
 /// Whatever waits longest comes first; what has nothing to do never comes.
 pub async fn webhooks_fall_due_in_order(store: Arc<dyn Store>) {
-    let (one, two) = (
-        create(&*store, task("1")).await,
-        create(&*store, task("2")).await,
-    );
+    let (one, two) = (create(&*store, task("1")).await, create(&*store, task("2")).await);
     store.put_push(one, config("a", Some(30))).await.unwrap();
     store.put_push(one, config("b", Some(10))).await.unwrap();
     store.put_push(two, config("a", Some(20))).await.unwrap();
     store.put_push(two, config("b", None)).await.unwrap();
     let due = async |now: Micros, limit| -> Vec<_> {
         let due = store.due_pushes(now, limit).await.unwrap();
-        due.into_iter()
-            .map(|(task, config)| (task, config.id.to_string()))
-            .collect()
+        due.into_iter().map(|(task, config)| (task, config.id.to_string())).collect()
     };
     let (a, b) = (|| "a".to_owned(), || "b".to_owned());
     assert!(due(9, 10).await.is_empty());
     assert_eq!(due(10, 10).await, [(one, b())]);
     assert_eq!(due(99, 10).await, [(one, b()), (two, a()), (one, a())]);
     assert_eq!(due(99, 2).await, [(one, b()), (two, a())]);
-    store
-        .advance_push(one, config("b", Some(40)))
-        .await
-        .unwrap();
+    store.advance_push(one, config("b", Some(40))).await.unwrap();
     store.advance_push(two, config("a", None)).await.unwrap();
     store.put_push(two, config("b", Some(5))).await.unwrap();
     assert_eq!(due(99, 10).await, [(two, b()), (one, a()), (one, b())]);
@@ -79,10 +62,7 @@ pub async fn webhooks_fall_due_in_order(store: Arc<dyn Store>) {
 /// A late report of an older delivery changes nothing, and a deleted webhook stays deleted.
 pub async fn a_webhook_cursor_never_moves_back(store: Arc<dyn Store>) {
     let task_key = create(&*store, task("t")).await;
-    store
-        .put_push(task_key, config("p", Some(1)))
-        .await
-        .unwrap();
+    store.put_push(task_key, config("p", Some(1))).await.unwrap();
     let mut ahead = config("p", None);
     ahead.acked = 5;
     ahead.body = Bytes::from("not the cursor's business");
@@ -93,10 +73,7 @@ pub async fn a_webhook_cursor_never_moves_back(store: Arc<dyn Store>) {
     behind.last_error = Some("late".into());
     store.advance_push(task_key, behind).await.unwrap();
     let now = store.pushes(task_key).await.unwrap().remove(0);
-    let expected = crate::store::PushConfig {
-        acked: 5,
-        ..config("p", None)
-    };
+    let expected = crate::store::PushConfig { acked: 5, ..config("p", None) };
     assert_eq!(now, expected);
 
     let mut failed = expected.clone();
@@ -104,14 +81,8 @@ pub async fn a_webhook_cursor_never_moves_back(store: Arc<dyn Store>) {
     failed.due = Some(50);
     failed.last_error = Some("refused".into());
     store.advance_push(task_key, failed.clone()).await.unwrap();
-    assert_eq!(
-        store.pushes(task_key).await.unwrap(),
-        std::slice::from_ref(&failed)
-    );
-    store
-        .delete_push(task_key, &PushId::from("p"))
-        .await
-        .unwrap();
+    assert_eq!(store.pushes(task_key).await.unwrap(), std::slice::from_ref(&failed));
+    store.delete_push(task_key, &PushId::from("p")).await.unwrap();
     store.advance_push(task_key, failed).await.unwrap();
     assert!(store.pushes(task_key).await.unwrap().is_empty());
     assert!(store.due_pushes(100, 10).await.unwrap().is_empty());
@@ -127,12 +98,6 @@ pub async fn a_webhook_can_come_with_the_task(store: Arc<dyn Store>) {
     };
     let task_key = create(&*store, with_push("1")).await;
     store.create(with_push("2")).await.unwrap();
-    assert_eq!(
-        store.pushes(task_key).await.unwrap(),
-        [config("1", Some(1))]
-    );
-    assert_eq!(
-        store.due_pushes(1, 10).await.unwrap(),
-        [(task_key, config("1", Some(1)))]
-    );
+    assert_eq!(store.pushes(task_key).await.unwrap(), [config("1", Some(1))]);
+    assert_eq!(store.due_pushes(1, 10).await.unwrap(), [(task_key, config("1", Some(1)))]);
 }

@@ -11,18 +11,7 @@ use crate::store::{AppendError, Created, State, Store};
 /// Finished tasks from before the moment go with all that is theirs; every other one stays whole.
 pub async fn trim_removes_only_what_is_finished_and_old(store: Arc<dyn Store>) {
     let mut keys = Vec::new();
-    for (n, at) in [
-        (1, 10),
-        (2, 10),
-        (3, 10),
-        (3, 99),
-        (3, 100),
-        (4, 50),
-        (5, 50),
-        (6, 10),
-        (7, 50),
-        (8, 10),
-    ] {
+    for (n, at) in [(1, 10), (2, 10), (3, 10), (3, 99), (3, 100), (4, 50), (5, 50), (6, 10), (7, 50), (8, 10)] {
         let id = keys.len().to_string();
         let task_key = create(&*store, task(&id)).await;
         append(&*store, task_key, 2, |append| {
@@ -38,10 +27,7 @@ pub async fn trim_removes_only_what_is_finished_and_old(store: Arc<dyn Store>) {
     assert_eq!(store.trim(100, 100).await.unwrap(), 5);
     let gone = [2, 3, 5, 6, 8];
     for (n, task_key) in keys.iter().enumerate() {
-        let row = store
-            .task(&alice(), &TaskId::from(n.to_string()))
-            .await
-            .unwrap();
+        let row = store.task(&alice(), &TaskId::from(n.to_string())).await.unwrap();
         assert_eq!(row.is_none(), gone.contains(&n), "task {n}");
         let left = usize::from(row.is_some());
         assert_eq!(store.task_by_key(*task_key).await.unwrap(), row);
@@ -54,14 +40,8 @@ pub async fn trim_removes_only_what_is_finished_and_old(store: Arc<dyn Store>) {
     completed.state = Some(COMPLETED);
     let page = store.list(completed).await.unwrap();
     assert_eq!((page.total, page.tasks.len()), (1, 1));
-    assert_eq!(
-        append(&*store, keys[2], 4, |_| ()).await,
-        Err(AppendError::Fenced)
-    );
-    assert_eq!(
-        store.claim(keys[2], 1, lease("n"), false).await.unwrap(),
-        None
-    );
+    assert_eq!(append(&*store, keys[2], 4, |_| ()).await, Err(AppendError::Fenced));
+    assert_eq!(store.claim(keys[2], 1, lease("n"), false).await.unwrap(), None);
     // An id that was trimmed is free, and its new task shares nothing with the old one.
     let again = create(&*store, task("2")).await;
     assert!(!keys.contains(&again));
@@ -88,36 +68,15 @@ pub async fn trim_forgets_keys_and_webhooks(store: Arc<dyn Store>) {
     .await
     .unwrap();
     assert_eq!(store.trim(100, 10).await.unwrap(), 1);
-    assert_eq!(
-        store.find_key(&alice(), &key("finished", 0)).await.unwrap(),
-        None
-    );
-    assert_eq!(
-        store.find_key(&alice(), &key("late", 0)).await.unwrap(),
-        None
-    );
-    assert_eq!(
-        store.find_key(&alice(), &key("open", 0)).await.unwrap(),
-        None
-    );
-    assert_eq!(
-        store.find_key(&alice(), &key("young", 0)).await.unwrap(),
-        Some((young, 1))
-    );
-    let due: Vec<_> = store
-        .due_pushes(1_000, 10)
-        .await
-        .unwrap()
-        .into_iter()
-        .map(|due| due.0)
-        .collect();
+    assert_eq!(store.find_key(&alice(), &key("finished", 0)).await.unwrap(), None);
+    assert_eq!(store.find_key(&alice(), &key("late", 0)).await.unwrap(), None);
+    assert_eq!(store.find_key(&alice(), &key("open", 0)).await.unwrap(), None);
+    assert_eq!(store.find_key(&alice(), &key("young", 0)).await.unwrap(), Some((young, 1)));
+    let due: Vec<_> = store.due_pushes(1_000, 10).await.unwrap().into_iter().map(|due| due.0).collect();
     assert_eq!(due, [open, young]);
     assert!(store.pushes(old).await.unwrap().is_empty());
     for (id, name) in [("4", "finished"), ("5", "open"), ("6", "late")] {
-        assert!(matches!(
-            store.create(with_key(id, name, 300)).await.unwrap(),
-            Created::New(_)
-        ));
+        assert!(matches!(store.create(with_key(id, name, 300)).await.unwrap(), Created::New(_)));
     }
 }
 
@@ -143,9 +102,6 @@ pub async fn trim_is_bounded(store: Arc<dyn Store>) {
     assert_eq!(removed, [70, 70, 10, 0]);
     assert!(replay(&*store, long).await.is_empty());
     for owner in ["alice", "owner 0", "owner 1", "owner 2"] {
-        assert_eq!(
-            store.list(all(scope("acme", owner))).await.unwrap().total,
-            0
-        );
+        assert_eq!(store.list(all(scope("acme", owner))).await.unwrap().total, 0);
     }
 }

@@ -33,13 +33,17 @@ CREATE TABLE snapshot (
     body BLOB    NOT NULL
 ) STRICT;
 
+-- Events lie in the order of their arrival, so that a batch fills the last page and not one page per
+-- running task; the index has little to write per event. Clustered by task, the same load costs
+-- twice the CPU and three times the log.
 CREATE TABLE event (
     task INTEGER NOT NULL,
     seq  INTEGER NOT NULL,
     at   INTEGER NOT NULL,
-    body BLOB    NOT NULL,
-    PRIMARY KEY (task, seq)
-) STRICT, WITHOUT ROWID;
+    body BLOB    NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX event_by_task ON event (task, seq);
 
 -- The callers' messages after the first, under the number of the event that each came with.
 CREATE TABLE inbox (
