@@ -105,12 +105,14 @@ pub(super) fn task(db: &Connection, scope: &Scope, id: &TaskId) -> rusqlite::Res
 }
 
 pub(super) fn abandoned(db: &Connection, node: &str, limit: usize) -> rusqlite::Result<Vec<TaskRow>> {
-    // `<> 3` says what the IN says already, in the words of the partial index.
+    // The inner query sorts keys, not snapshots. `<> 3` says what the IN says already, in the words of
+    // the partial index.
     let mut select = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM task AS t INDEXED BY task_by_state
-         LEFT JOIN snapshot AS s ON s.task = t.key
-         WHERE t.state IN (1, 2) AND t.state <> 3 AND t.lease_node <> ?1
-         ORDER BY t.created, t.key LIMIT ?2"
+        "SELECT {COLUMNS} FROM task AS t LEFT JOIN snapshot AS s ON s.task = t.key
+         WHERE t.key IN (SELECT key FROM task INDEXED BY task_by_state
+                         WHERE state IN (1, 2) AND state <> 3 AND lease_node <> ?1
+                         ORDER BY created, key LIMIT ?2)
+         ORDER BY t.created, t.key"
     ))?;
     select.query_map((node, limit_of(limit)), row)?.collect()
 }

@@ -169,6 +169,27 @@ async fn what_was_handed_over_survives_a_drop() {
     assert_eq!(store.events(task, 0, usize::MAX, usize::MAX).await.unwrap().len(), 3_000);
 }
 
+/// The files as a killed process leaves them: nothing is closed, and the write-ahead log is full.
+#[tokio::test]
+async fn whatever_was_confirmed_survives_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let store = open(&path).unwrap();
+    let task = create(&store, "t").await;
+    for seq in 2..=40 {
+        append(&store, task, seq, |append| append.state = Some(State(2))).await.unwrap();
+        let crashed = folder.path().join(format!("crash{seq}.db"));
+        for end in ["", "-wal"] {
+            let from = format!("{}{end}", path.display());
+            std::fs::copy(from, format!("{}{end}", crashed.display())).unwrap();
+        }
+        let found = open(&crashed).unwrap();
+        assert_eq!(found.events(task, 0, 99, usize::MAX).await.unwrap().len() as Seq, seq);
+        assert_eq!(found.task_by_key(task).await.unwrap().unwrap().seq, seq);
+        append(&found, task, seq + 1, |_| ()).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn keys_are_never_used_twice() {
     let folder = tempfile::tempdir().unwrap();
