@@ -10,7 +10,7 @@
 //!              └── always the submitted task itself
 //! ```
 //!
-//! Four promises, kept by every implementation and checked by [`suite`]:
+//! Four promises, kept by every implementation and checked by `suite`:
 //!
 //! 1. When an append is acknowledged, that event and every earlier one are durable.
 //! 2. The numbers of a task are 1, 2, 3, … without gaps.

@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use super::super::{ListPage, ListQuery, State};
 use super::{limit_of, read};
 
-/// The one state that [`task_by_state`](super::migrate) leaves out.
+/// The one state that the index `task_by_state` leaves out.
 const COMPLETED: State = State(3);
 
 /// A page and its total, from one moment.
