@@ -95,7 +95,7 @@ fn writer(path: &Path, durability: Durability) -> rusqlite::Result<Connection> {
     db.pragma_update(None, "cell_size_check", true)?;
     // In KiB: holds the right-hand edges of all trees and the rows of many running tasks.
     db.pragma_update(None, "cache_size", -32_768)?;
-    // In pages: moving 4 MB at a time keeps the pause for it at the length of a few commits.
+    // In pages: the writer itself moves the log into the file, so it moves only 4 MB at a time.
     db.pragma_update(None, "wal_autocheckpoint", 1_000)?;
     // After a burst the log file shrinks to this again.
     db.pragma_update(None, "journal_size_limit", 64 << 20)?;

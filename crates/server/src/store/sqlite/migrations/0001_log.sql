@@ -34,8 +34,9 @@ CREATE TABLE snapshot (
 ) STRICT;
 
 -- Events lie in the order of their arrival, so that a batch fills the last page and not one page per
--- running task; the index has little to write per event. Clustered by task, the same load costs
--- twice the CPU and three times the log.
+-- running task; the index has little to write per event. Clustered by task, 64 streaming tasks get
+-- through about two thirds of the appends for one and a half times the CPU; in return a replay of
+-- 1,000 events takes a third to a half of the time. Appends are the many, replays the few.
 CREATE TABLE event (
     task INTEGER NOT NULL,
     seq  INTEGER NOT NULL,
