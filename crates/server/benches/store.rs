@@ -1,7 +1,8 @@
 //! What an append and a create cost: `cargo bench -p nuncio-server --bench store`.
 //!
 //! 64 tasks write at once. "each" waits for every acknowledgement before the next event, as a task
-//! that streams does; "ahead" keeps 64 events under way per task, as a burst does.
+//! that streams does; "ahead" keeps 64 events under way per task, as a burst does. `SCALE=32` does it
+//! beside a million tasks; arguments choose among `memory`, `normal` and `full`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,10 +11,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use nuncio_protocol::{ContextId, TaskId};
-use nuncio_server::store::sqlite::{Durability, SqliteOptions};
 use nuncio_server::store::{
-    Acknowledge, Append, AppendError, Created, Lease, MemoryStore, NewTask, Scope, Seq, SqliteStore, State, Store,
-    TaskKey,
+    Acknowledge, Append, AppendError, Created, Durability, Lease, ListQuery, MemoryStore, NewTask, Scope, Seq,
+    SqliteOptions, SqliteStore, State, Store, TaskKey,
 };
 use tokio::sync::watch;
 
@@ -123,7 +123,30 @@ async fn measure(name: &str, store: Arc<dyn Store>, creates: u64, events: u64) {
         report(what, events, started, before, slowest.load(Ordering::Relaxed));
         first += events / TASKS;
     }
+    read(&*store, tasks[0]).await;
     store.close().await;
+}
+
+/// Reads, one after the other: what one caller waits for.
+async fn read(store: &dyn Store, task: TaskKey) {
+    let all =
+        ListQuery { scope: new_task(0).scope, context_id: None, state: None, since: None, after: None, limit: 50 };
+    let submitted = ListQuery { state: Some(State(1)), ..all.clone() };
+    let failed = ListQuery { state: Some(State(4)), ..all.clone() };
+    let recent = ListQuery { since: Some(0), ..all.clone() };
+    for (what, query) in [("page", all), ("submitted", submitted), ("failed", failed), ("since", recent)] {
+        let started = Instant::now();
+        let page = store.list(query).await.expect("listed");
+        let (ms, rows) = (started.elapsed().as_secs_f64() * 1e3, page.tasks.len());
+        println!("  {what:<16} {ms:>10.2} ms, {rows} of {}", page.total);
+    }
+    for n in [1, 1_000] {
+        let started = Instant::now();
+        for _ in 0..100 {
+            store.events(task, 100, n, usize::MAX).await.expect("read");
+        }
+        println!("  {:<16} {:>10.3} ms", format!("replay {n}"), started.elapsed().as_secs_f64() * 10.0);
+    }
 }
 
 fn sqlite(folder: &Path, durability: Durability) -> Arc<dyn Store> {
@@ -135,10 +158,19 @@ fn sqlite(folder: &Path, durability: Durability) -> Arc<dyn Store> {
 #[tokio::main]
 async fn main() {
     let folder = tempfile::tempdir().expect("a folder");
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted = |name: &str| args.is_empty() || args.iter().any(|arg| arg == name);
     let scale: u64 = std::env::var("SCALE").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
-    measure("memory", Arc::new(MemoryStore::new()), 64_000 * scale, 640_000 * scale).await;
-    let normal = sqlite(folder.path(), Durability::Normal);
-    measure("sqlite, normal", normal, 32_000 * scale, 192_000 * scale).await;
-    let full = sqlite(folder.path(), Durability::Full);
-    measure("sqlite, full", full, 32_000 * scale, 192_000 * scale).await;
+    if wanted("memory") {
+        measure("memory", Arc::new(MemoryStore::new()), 64_000 * scale, 640_000).await;
+    }
+    for (name, durability) in [("normal", Durability::Normal), ("full", Durability::Full)] {
+        if wanted(name) {
+            let store = sqlite(folder.path(), durability);
+            measure(&format!("sqlite, {name}"), store, 32_000 * scale, 192_000).await;
+            let started = Instant::now();
+            drop(sqlite(folder.path(), durability));
+            println!("  {:<16} {:>10.1} ms", "open and close", started.elapsed().as_secs_f64() * 1e3);
+        }
+    }
 }

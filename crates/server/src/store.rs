@@ -10,7 +10,7 @@
 //!              └── always the submitted task itself
 //! ```
 //!
-//! Four promises, kept by every implementation and checked by [`suite`]:
+//! Four promises, kept by every implementation and checked by `suite`:
 //!
 //! 1. When an append is acknowledged, that event and every earlier one are durable.
 //! 2. The numbers of a task are 1, 2, 3, … without gaps.
@@ -32,7 +32,7 @@ pub mod sqlite;
 pub mod suite;
 
 pub use memory::MemoryStore;
-pub use sqlite::SqliteStore;
+pub use sqlite::{Durability, OnCommit, SqliteOptions, SqliteStore};
 
 /// The number of an event inside its task, from 1. Zero means "before the first".
 pub type Seq = u64;

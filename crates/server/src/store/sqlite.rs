@@ -107,6 +107,7 @@ impl SqliteStore {
             on_commit: options.on_commit,
             queue: queue.clone(),
             done,
+            failing: false,
             lock: opened.lock,
         };
         let thread = thread::Builder::new().name("nuncio-store".into());

@@ -20,11 +20,11 @@ impl At {
         Self(path.display().to_string().into())
     }
 
-    pub(super) fn failed(&self, what: impl ToString) -> StoreError {
+    pub(super) fn failed(&self, what: impl std::fmt::Display) -> StoreError {
         StoreError::Failed { at: self.0.to_string(), what: what.to_string() }
     }
 
-    pub(super) fn corrupt(&self, what: impl ToString) -> StoreError {
+    pub(super) fn corrupt(&self, what: impl std::fmt::Display) -> StoreError {
         StoreError::Corrupt { at: self.0.to_string(), what: what.to_string() }
     }
 

@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use super::super::{ListPage, ListQuery, State};
 use super::{limit_of, read};
 
-/// The one state that [`task_by_state`](super::migrate) leaves out.
+/// The one state that the index `task_by_state` leaves out.
 const COMPLETED: State = State(3);
 
 /// A page and its total, from one moment.
@@ -15,13 +15,8 @@ pub(super) fn list(db: &Connection, query: &ListQuery) -> rusqlite::Result<ListP
     let total = total(&moment, query)?;
     let mut tasks = Vec::new();
     if total > 0 {
-        let (filter, mut values) = page_filter(query);
-        values.push(limit_of(query.limit.saturating_add(1)).into());
-        let mut select = moment.prepare_cached(&format!(
-            "SELECT {} FROM task AS t {filter}
-             ORDER BY t.updated DESC, t.id DESC LIMIT ?",
-            read::COLUMNS
-        ))?;
+        let (sql, values) = page_sql(query);
+        let mut select = moment.prepare_cached(&sql)?;
         let rows = select.query_map(rusqlite::params_from_iter(values), read::row)?;
         tasks = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     }
@@ -41,28 +36,28 @@ fn total(db: &Connection, query: &ListQuery) -> rusqlite::Result<u64> {
         }
         (sql, values)
     } else {
-        let (filter, values) = filter(query);
+        let (filter, values) = conditions(query, "");
         (format!("SELECT count(*) FROM task AS t {filter}"), values)
     };
     let mut select = db.prepare_cached(&counted.0)?;
     select.query_row(rusqlite::params_from_iter(counted.1), |row| row.get(0)).map(i64::cast_unsigned)
 }
 
-/// Which index to walk and what must hold. Without statistics SQLite only guesses the index.
-fn filter(query: &ListQuery) -> (String, Vec<Value>) {
-    conditions(query, "")
-}
-
-fn page_filter(query: &ListQuery) -> (String, Vec<Value>) {
-    let (mut sql, mut values) = conditions(query, "LEFT JOIN snapshot AS s ON s.task = t.key");
+/// A page and the task behind it.
+pub(super) fn page_sql(query: &ListQuery) -> (String, Vec<Value>) {
+    let (filter, mut values) = conditions(query, "LEFT JOIN snapshot AS s ON s.task = t.key");
+    let mut sql = format!("SELECT {} FROM task AS t {filter}", read::COLUMNS);
     if let Some(after) = &query.after {
         sql.push_str(" AND (t.updated, t.id) < (?, ?)");
         values.push(after.updated.into());
         values.push(after.id.as_str().to_owned().into());
     }
+    sql.push_str(" ORDER BY t.updated DESC, t.id DESC LIMIT ?");
+    values.push(limit_of(query.limit.saturating_add(1)).into());
     (sql, values)
 }
 
+/// Which index to walk and what must hold. Without statistics SQLite would only guess the index.
 fn conditions(query: &ListQuery, join: &str) -> (String, Vec<Value>) {
     let rare = query.state.filter(|state| query.context_id.is_none() && *state != COMPLETED);
     let index = match (&query.context_id, rare) {

@@ -38,8 +38,9 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Waits for something and moves at most `limit` of it to `into`. False when closed and empty.
-    pub(super) fn take(&self, limit: usize, into: &mut Vec<T>) -> bool {
+    /// Waits for something and moves it to `into`: at most `limit` items, and not many more than
+    /// `room` by weight. False when closed and empty.
+    pub(super) fn take(&self, limit: usize, mut room: usize, weight: impl Fn(&T) -> usize, into: &mut Vec<T>) -> bool {
         let mut line = self.line.lock();
         while line.waiting.is_empty() {
             if line.closed {
@@ -47,8 +48,13 @@ impl<T> Queue<T> {
             }
             self.arrived.wait(&mut line);
         }
-        let n = line.waiting.len().min(limit);
-        into.extend(line.waiting.drain(..n));
+        while room > 0
+            && into.len() < limit
+            && let Some(item) = line.waiting.pop_front()
+        {
+            room = room.saturating_sub(weight(&item));
+            into.push(item);
+        }
         true
     }
 

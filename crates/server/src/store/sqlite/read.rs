@@ -20,12 +20,12 @@ pub(super) struct Readers {
     at: At,
     idle: Mutex<Vec<Connection>>,
     /// Bounds the connections, and with them their caches.
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
 }
 
 impl Readers {
     pub(super) fn new(path: PathBuf, at: At, size: usize) -> Self {
-        Self { path, at, idle: Mutex::default(), permits: Semaphore::new(size.max(1)) }
+        Self { path, at, idle: Mutex::default(), permits: Arc::new(Semaphore::new(size.max(1))) }
     }
 
     /// Runs a read on a thread that may block.
@@ -33,9 +33,14 @@ impl Readers {
         self: &Arc<Self>,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let _permit = self.permits.acquire().await.map_err(|_| StoreError::Closed)?;
+        let permit = self.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let readers = self.clone();
-        let read = tokio::task::spawn_blocking(move || readers.run(work)).await;
+        let read = tokio::task::spawn_blocking(move || {
+            // Goes along, because the read runs to its end even when nobody waits for it any more.
+            let _permit = permit;
+            readers.run(work)
+        });
+        let read = read.await;
         read.map_err(|error| self.at.failed(error))?
     }
 
@@ -101,12 +106,14 @@ pub(super) fn task(db: &Connection, scope: &Scope, id: &TaskId) -> rusqlite::Res
 }
 
 pub(super) fn abandoned(db: &Connection, node: &str, limit: usize) -> rusqlite::Result<Vec<TaskRow>> {
-    // `<> 3` says what the IN says already, in the words of the partial index.
+    // The inner query sorts keys, not snapshots. `<> 3` says what the IN says already, in the words of
+    // the partial index.
     let mut select = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM task AS t INDEXED BY task_by_state
-         LEFT JOIN snapshot AS s ON s.task = t.key
-         WHERE t.state IN (1, 2) AND t.state <> 3 AND t.lease_node <> ?1
-         ORDER BY t.created, t.key LIMIT ?2"
+        "SELECT {COLUMNS} FROM task AS t LEFT JOIN snapshot AS s ON s.task = t.key
+         WHERE t.key IN (SELECT key FROM task INDEXED BY task_by_state
+                         WHERE state IN (1, 2) AND state <> 3 AND lease_node <> ?1
+                         ORDER BY created, key LIMIT ?2)
+         ORDER BY t.created, t.key"
     ))?;
     select.query_map((node, limit_of(limit)), row)?.collect()
 }

@@ -1,16 +1,255 @@
-use std::sync::Arc;
+//! What only a database on disk can get right or wrong.
 
-use super::{SqliteOptions, SqliteStore};
-use crate::store::{Store, suite};
+mod damage;
+mod full;
+mod model;
+mod plans;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use nuncio_protocol::{ContextId, PushId, TaskId};
+use tokio::sync::watch;
+
+use super::{Durability, SqliteOptions, SqliteStore};
+use crate::store::{
+    Acknowledge, Append, AppendError, Created, IdempotencyKey, Lease, ListQuery, NewTask, PushConfig, Scope, Seq,
+    State, Store, StoreError, TaskKey, suite,
+};
+
+fn open(path: &Path) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(path, SqliteOptions::default())
+}
+
+fn new_task(id: &str) -> NewTask {
+    NewTask {
+        scope: Scope::default(),
+        id: TaskId::from(id),
+        context_id: ContextId::from("c"),
+        agent: "demo".into(),
+        state: State(1),
+        body: Bytes::from("submitted"),
+        at: 1,
+        lease: Lease { node: "n".into(), until: 0 },
+        key: None,
+        push: None,
+    }
+}
+
+async fn create(store: &dyn Store, id: &str) -> TaskKey {
+    match store.create(new_task(id)).await.unwrap() {
+        Created::New(key) => key,
+        Created::Known(..) => panic!("{id} is known"),
+    }
+}
+
+/// Keeps the last word of a store.
+struct Last(watch::Sender<Option<Result<Seq, AppendError>>>);
+
+impl Acknowledge for Last {
+    fn committed(&self, seq: Seq) {
+        self.0.send_replace(Some(Ok(seq)));
+    }
+
+    fn refused(&self, _: Seq, why: AppendError) {
+        self.0.send_replace(Some(Err(why)));
+    }
+}
+
+/// Appends one event, changed as wanted, and waits for the outcome.
+async fn append(
+    store: &dyn Store,
+    task: TaskKey,
+    seq: Seq,
+    change: impl FnOnce(&mut Append),
+) -> Result<Seq, AppendError> {
+    let (last, mut heard) = watch::channel(None);
+    let mut append = Append {
+        task,
+        epoch: 1,
+        seq,
+        body: Bytes::from(format!("event {seq}")),
+        at: 1,
+        state: None,
+        snapshot: None,
+        message: None,
+        key: None,
+        ack: Arc::new(Last(last)),
+    };
+    change(&mut append);
+    store.append(append);
+    heard.wait_for(Option::is_some).await.unwrap().clone().unwrap()
+}
+
+fn all() -> ListQuery {
+    let scope = Scope::default();
+    ListQuery { scope, context_id: None, state: None, since: None, after: None, limit: 100 }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn does_what_every_store_does() {
     let folder = tempfile::tempdir().unwrap();
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    suite::run_all(|| {
-        let n = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let path = folder.path().join(format!("{n}/log.db"));
-        async move { Arc::new(SqliteStore::open(&path, SqliteOptions::default()).unwrap()) as Arc<dyn Store> }
-    })
-    .await;
+    for durability in [Durability::Full, Durability::Normal] {
+        let next = AtomicUsize::new(0);
+        let folder = folder.path().join(format!("{durability:?}"));
+        suite::run_all(|| {
+            let path = folder.join(format!("{}/log.db", next.fetch_add(1, Ordering::Relaxed)));
+            let options = SqliteOptions { durability, ..SqliteOptions::default() };
+            async move { Arc::new(SqliteStore::open(&path, options).unwrap()) as Arc<dyn Store> }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn reopening_finds_everything_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    for close in [true, false] {
+        let store = open(&path).unwrap();
+        let mut task = new_task(&format!("t{close}"));
+        task.key = Some(IdempotencyKey { key: format!("k{close}").into(), since: 0 });
+        let push = PushConfig {
+            id: PushId::from("p"),
+            body: Bytes::from("there"),
+            version: "1.0".into(),
+            acked: 3,
+            attempts: 1,
+            due: Some(9),
+            last_error: Some("why".into()),
+        };
+        task.push = Some(push.clone());
+        let (scope, id, key) = (task.scope.clone(), task.id.clone(), task.key.clone().unwrap());
+        let Created::New(task_key) = store.create(task).await.unwrap() else { panic!("known") };
+        append(&store, task_key, 2, |append| {
+            append.state = Some(State(2));
+            append.snapshot = Some(Bytes::from("snapshot"));
+            append.message = Some(Bytes::from("message"));
+        })
+        .await
+        .unwrap();
+        store.claim(task_key, 1, Lease { node: "m".into(), until: 0 }, true).await.unwrap().unwrap();
+        let before = store.task(&scope, &id).await.unwrap();
+        let events = store.events(task_key, 0, 10, 1_000).await.unwrap();
+        let total = store.list(all()).await.unwrap().total;
+        if close {
+            store.close().await;
+        }
+        drop(store);
+
+        let store = open(&path).unwrap();
+        assert_eq!(store.task(&scope, &id).await.unwrap(), before);
+        assert_eq!(store.events(task_key, 0, 10, 1_000).await.unwrap(), events);
+        assert_eq!(store.messages(task_key).await.unwrap(), [(2, Bytes::from("message"))]);
+        assert_eq!(store.pushes(task_key).await.unwrap(), [push]);
+        assert_eq!(store.find_key(&scope, &key).await.unwrap(), Some((task_key, 1)));
+        assert_eq!(store.list(all()).await.unwrap().total, total);
+        assert_eq!(store.abandoned("other", 0, 9).await.unwrap().last(), before.as_ref());
+    }
+}
+
+#[tokio::test]
+async fn what_was_handed_over_survives_a_drop() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let store = open(&path).unwrap();
+    let task = create(&store, "t").await;
+    let (last, heard) = watch::channel(None);
+    let ack: Arc<dyn Acknowledge> = Arc::new(Last(last));
+    for seq in 2..=3_000 {
+        let body = Bytes::from("x");
+        let (message, key, snapshot, state) = (None, None, None, None);
+        store.append(Append { task, epoch: 1, seq, body, at: 1, state, snapshot, message, key, ack: ack.clone() });
+    }
+    drop(store);
+    assert_eq!(*heard.borrow(), Some(Ok(3_000)));
+    let store = open(&path).unwrap();
+    assert_eq!(store.events(task, 0, usize::MAX, usize::MAX).await.unwrap().len(), 3_000);
+}
+
+/// The files as a killed process leaves them: nothing is closed, and the write-ahead log is full.
+#[tokio::test]
+async fn whatever_was_confirmed_survives_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let store = open(&path).unwrap();
+    let task = create(&store, "t").await;
+    for seq in 2..=40 {
+        append(&store, task, seq, |append| append.state = Some(State(2))).await.unwrap();
+        let crashed = folder.path().join(format!("crash{seq}.db"));
+        for end in ["", "-wal"] {
+            let from = format!("{}{end}", path.display());
+            std::fs::copy(from, format!("{}{end}", crashed.display())).unwrap();
+        }
+        let found = open(&crashed).unwrap();
+        assert_eq!(found.events(task, 0, 99, usize::MAX).await.unwrap().len() as Seq, seq);
+        assert_eq!(found.task_by_key(task).await.unwrap().unwrap().seq, seq);
+        append(&found, task, seq + 1, |_| ()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn keys_are_never_used_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let store = open(&path).unwrap();
+    let task = create(&store, "t").await;
+    append(&store, task, 2, |append| append.state = Some(State(3))).await.unwrap();
+    assert_eq!(store.trim(2, 10).await.unwrap(), 1);
+    drop(store);
+    let store = open(&path).unwrap();
+    assert!(create(&store, "t").await > task);
+}
+
+#[tokio::test]
+async fn hooks_hear_of_every_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let events = Arc::new(AtomicUsize::new(0));
+    let counter = events.clone();
+    let on_commit: super::OnCommit = Arc::new(move |n, _| {
+        counter.fetch_add(n, Ordering::Relaxed);
+    });
+    let options = SqliteOptions { on_commit: Some(on_commit), ..SqliteOptions::default() };
+    let store = SqliteStore::open(&folder.path().join("log.db"), options).unwrap();
+    let task = create(&store, "t").await;
+    for seq in 2..=10 {
+        append(&store, task, seq, |_| ()).await.unwrap();
+    }
+    assert_eq!(append(&store, task, 10, |_| ()).await, Err(AppendError::Fenced));
+    assert_eq!(events.load(Ordering::Relaxed), 10);
+}
+
+#[tokio::test]
+async fn a_listener_that_panics_harms_nobody_else() {
+    struct Panics;
+    impl Acknowledge for Panics {
+        fn committed(&self, _: Seq) {
+            panic!("a listener's own trouble");
+        }
+        fn refused(&self, _: Seq, _: AppendError) {}
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("log.db")).unwrap();
+    let task = create(&store, "t").await;
+    let (body, ack) = (Bytes::new(), Arc::new(Panics));
+    let (message, key, snapshot, state) = (None, None, None, None);
+    store.append(Append { task, epoch: 1, seq: 2, body, at: 1, state, snapshot, message, key, ack });
+    append(&store, task, 3, |_| ()).await.unwrap();
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn others_cannot_read_the_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data/deep/log.db");
+    let store = open(&path).unwrap();
+    create(&store, "t").await;
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    for file in path.parent().unwrap().read_dir().unwrap() {
+        assert_eq!(mode(&file.as_ref().unwrap().path()), 0o600, "{file:?}");
+    }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{oneshot, watch};
 
@@ -17,10 +19,22 @@ use super::{OnCommit, append};
 /// Bounds the time that a batch takes, and with it how long the first in line waits for the last.
 const BATCH: usize = 1024;
 
+/// The same for its size in bytes.
+const BATCH_BYTES: usize = 8 << 20;
+
 /// One write in line.
 pub(super) enum Job {
     Append(Append),
     Ask(Box<dyn Ask>),
+}
+
+impl Job {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Append(append) => append.body.len() + append.snapshot.as_ref().map_or(0, Bytes::len),
+            Self::Ask(_) => 0,
+        }
+    }
 }
 
 /// A write with one answer. It may run more than once, but is answered once.
@@ -112,6 +126,8 @@ pub(super) struct Writer {
     pub(super) queue: Arc<Queue<Job>>,
     /// Set when the last batch is through.
     pub(super) done: watch::Sender<bool>,
+    /// Whether the last batch failed, so that trouble is logged when it begins and when it ends.
+    pub(super) failing: bool,
     /// Held as long as this thread may write.
     pub(super) lock: File,
 }
@@ -120,7 +136,7 @@ impl Writer {
     pub(super) fn run(mut self) {
         let _end = End { queue: self.queue.clone(), done: self.done.clone() };
         let mut jobs = Vec::with_capacity(BATCH);
-        while self.queue.take(BATCH, &mut jobs) {
+        while self.queue.take(BATCH, BATCH_BYTES, Job::weight, &mut jobs) {
             self.batch(steps(jobs.drain(..)));
         }
         // Leaves one tidy file behind. Without it the next opening reads the log instead.
@@ -133,6 +149,9 @@ impl Writer {
         let started = Instant::now();
         match self.transact(&mut steps) {
             Ok((events, told)) => {
+                if mem::take(&mut self.failing) {
+                    tracing::info!("the store writes again");
+                }
                 if let Some(hook) = &self.on_commit {
                     hook(events, started.elapsed());
                 }
@@ -140,7 +159,9 @@ impl Writer {
             }
             Err(error) => {
                 let error = self.at.sql(&error);
-                tracing::error!(%error, "the store could not write");
+                if !mem::replace(&mut self.failing, true) {
+                    tracing::error!(%error, "the store cannot write");
+                }
                 // A full or busy disk concerns everyone. Otherwise one write may be at fault, such
                 // as one that meets a damaged page, and must not take its neighbours along.
                 let shared = matches!(error, StoreError::Full { .. } | StoreError::Locked { .. });
@@ -271,7 +292,7 @@ impl Drop for End {
     fn drop(&mut self) {
         self.queue.close();
         let mut left = Vec::new();
-        while self.queue.take(BATCH, &mut left) {}
+        while self.queue.take(usize::MAX, usize::MAX, |_| 0, &mut left) {}
         fail(steps(left.into_iter()), &StoreError::Closed);
         self.done.send_replace(true);
     }

@@ -146,7 +146,7 @@ pub async fn other_scopes_see_nothing(store: Arc<dyn Store>) {
         // The same id belongs to somebody in every tenant, once.
         let mut same = task("t");
         same.scope = other.clone();
-        if other.tenant != alice().tenant && &*other.owner != "" {
+        if other.tenant != alice().tenant && !other.owner.is_empty() {
             let theirs = create(&*store, same).await;
             assert_eq!(store.task(&other, &TaskId::from("t")).await.unwrap().unwrap().key, theirs);
         }

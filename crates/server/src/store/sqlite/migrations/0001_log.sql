@@ -33,13 +33,18 @@ CREATE TABLE snapshot (
     body BLOB    NOT NULL
 ) STRICT;
 
+-- Events lie in the order of their arrival, so that a batch fills the last page and not one page per
+-- running task; the index has little to write per event. Clustered by task, 64 streaming tasks get
+-- through about two thirds of the appends for one and a half times the CPU; in return a replay of
+-- 1,000 events takes a third to a half of the time. Appends are the many, replays the few.
 CREATE TABLE event (
     task INTEGER NOT NULL,
     seq  INTEGER NOT NULL,
     at   INTEGER NOT NULL,
-    body BLOB    NOT NULL,
-    PRIMARY KEY (task, seq)
-) STRICT, WITHOUT ROWID;
+    body BLOB    NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX event_by_task ON event (task, seq);
 
 -- The callers' messages after the first, under the number of the event that each came with.
 CREATE TABLE inbox (
