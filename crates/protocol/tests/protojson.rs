@@ -1,6 +1,6 @@
 //! The JSON form of A2A 1.0: ProtoJSON, with the numbers and the order of user data kept.
 
-#![allow(missing_docs, unreachable_pub)]
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/schema.rs"]
 mod schema;

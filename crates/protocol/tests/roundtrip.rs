@@ -1,6 +1,6 @@
 //! What is written comes back: in 1.0 all of it, in 0.3 all that 0.3 can carry. And no input is too odd.
 
-#![allow(missing_docs, unreachable_pub)]
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
 #[path = "../../../fuzz/src/codec.rs"]
 mod codec;

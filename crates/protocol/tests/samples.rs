@@ -1,6 +1,6 @@
 //! Whole messages as peers exchange them, of 1.0 and of both dialects of 0.3.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use nuncio_protocol::codec::{decode, encode, to_value};
 use nuncio_protocol::jsonrpc::{self, Id, Request};

@@ -1,6 +1,6 @@
 //! The corners of A2A 0.3: what its peers do differently from each other, and what they leave out.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use nuncio_protocol::codec::{DecodeError, decode, encode, to_value};
 use nuncio_protocol::v03::{self, json, rest};

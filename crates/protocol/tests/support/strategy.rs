@@ -1,5 +1,7 @@
 //! Any value of the model, for property tests.
 
+#![allow(dead_code)] // not every test needs every type
+
 use nuncio_protocol::*;
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
