@@ -17,6 +17,7 @@ pub struct SendMessageRequest {
     #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub tenant: String,
     /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Message>,
     /// How to answer.
     #[serde(skip_serializing_if = "Option::is_none")]

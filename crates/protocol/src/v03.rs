@@ -10,9 +10,10 @@
 //! * file name and media type of text and data parts;
 //! * an unspecified role, which 0.3 JSON-RPC calls `user`;
 //! * `referenceTaskIds`, a history length of zero and the metadata of a cancel, in the REST dialect;
+//! * the pages of a list of webhooks, in the JSON-RPC dialect;
 //! * the task id of a webhook that travels inside a send;
 //! * of the card: interfaces that do not speak 0.3, device code flows, `pkceRequired`, and signatures,
-//!   which cover the 1.0 form.
+//!   which cover the 1.0 form. The address of a gRPC interface gains a scheme.
 //!
 //! A data part whose value is no object goes down as `{"value": …}` with the part metadata
 //! `data_part_compat`, and comes back as it was.

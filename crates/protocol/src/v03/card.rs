@@ -115,12 +115,12 @@ fn either<T>(new: Vec<T>, old: Vec<T>) -> Vec<T> {
 impl Card {
     /// Where the agent listens, from the members of 0.3.
     fn interfaces(&mut self) -> Vec<AgentInterface> {
-        let version = version(&self.protocol_version);
+        let version = Some(version(&self.protocol_version)).filter(|version| !version.is_empty()).unwrap_or(VERSION);
         let interface = |url: String, transport: &str| AgentInterface {
             url,
             protocol_binding: if transport.is_empty() { "JSONRPC" } else { transport }.to_owned(),
             tenant: String::new(),
-            protocol_version: version.clone(),
+            protocol_version: version.to_owned(),
         };
         let mut found = Vec::new();
         if !self.url.is_empty() {
@@ -137,12 +137,8 @@ impl Card {
 }
 
 /// `Major.Minor` of a version: patch numbers play no part.
-fn version(text: &str) -> String {
-    match text.match_indices('.').nth(1) {
-        Some((end, _)) => text[..end].to_owned(),
-        None if text.is_empty() => VERSION.to_owned(),
-        None => text.to_owned(),
-    }
+fn version(text: &str) -> &str {
+    text.match_indices('.').nth(1).map_or(text, |(end, _)| &text[..end])
 }
 
 impl Up<AgentCard> for Card {

@@ -26,16 +26,21 @@ pub(super) struct Part {
 impl Part {
     pub(super) fn up(self, dialect: Dialect) -> Model {
         let mut part = self.part;
+        let marked = is_marked(&part);
         if let Content::Data(value) = &mut part.content {
             if self.bare_data && dialect == Dialect::Rest {
                 unwrap(value, "data", Value::is_object);
             }
-            if part.metadata.get(COMPAT) == Some(&Value::Bool(true)) && unwrap(value, VALUE, |_| true) {
+            if marked && unwrap(value, VALUE, |_| true) {
                 part.metadata.shift_remove(COMPAT);
             }
         }
         part
     }
+}
+
+fn is_marked(part: &Model) -> bool {
+    part.metadata.get(COMPAT) == Some(&Value::Bool(true))
 }
 
 /// Replaces an object by its only member, if that has the right name and shape.
@@ -196,7 +201,8 @@ impl Serialize for Out<'_, Model> {
         let (kind, wrapped) = match &part.content {
             Content::Text(_) => ("text", false),
             Content::Raw(_) | Content::Url(_) => ("file", false),
-            Content::Data(value) => ("data", !value.is_object()),
+            // A mark that is there already would take off a layer, so it gets one to take.
+            Content::Data(value) => ("data", !value.is_object() || is_marked(part)),
         };
         if dialect == Dialect::Json {
             map.serialize_entry("kind", kind)?;
@@ -204,8 +210,13 @@ impl Serialize for Out<'_, Model> {
         match &part.content {
             Content::Text(text) => map.serialize_entry("text", text)?,
             Content::Raw(_) | Content::Url(_) => map.serialize_entry("file", &FileOut(part, dialect))?,
-            Content::Data(value) if dialect == Dialect::Json => map.serialize_entry("data", &Data(value))?,
-            Content::Data(value) => map.serialize_entry("data", &Nested("data", &Data(value)))?,
+            Content::Data(value) => {
+                let data = Data(value, wrapped);
+                match dialect {
+                    Dialect::Json => map.serialize_entry("data", &data)?,
+                    Dialect::Rest => map.serialize_entry("data", &Nested("data", &data))?,
+                }
+            }
         }
         if wrapped {
             let mut metadata = part.metadata.clone();
@@ -218,12 +229,12 @@ impl Serialize for Out<'_, Model> {
     }
 }
 
-/// A value inside an object, if it is none itself.
-struct Data<'a>(&'a Value);
+/// A value, wrapped into an object or not.
+struct Data<'a>(&'a Value, bool);
 
 impl Serialize for Data<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        if self.0.is_object() { self.0.serialize(to) } else { Nested(VALUE, self.0).serialize(to) }
+        if self.1 { Nested(VALUE, self.0).serialize(to) } else { self.0.serialize(to) }
     }
 }
 

@@ -1,0 +1,5 @@
+//! The bodies of the fuzz targets. The tests of `nuncio-protocol` run them too, on generated input, so that
+//! they are checked without a fuzzer.
+
+pub mod codec;
+pub mod losses;
