@@ -31,4 +31,9 @@ pub(crate) fn init(format: LogFormat, debug: bool) {
     } else {
         builder.json().flatten_event(true).init();
     }
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        let what = panic.payload_as_str().unwrap_or("no message");
+        tracing::error!(what, place, "something panicked");
+    }));
 }

@@ -275,7 +275,7 @@ impl Kind for Time {
             Ok(duration) if self.zero || !duration.is_zero() => return Some(duration),
             Ok(_) => problem = spot.problem("expected a duration longer than 0"),
             Err(NoDuration::NoUnit) => {
-                problem.text.push_str(", which has no unit: add one of `ms`, `s`, `m`, `h`, `d`")
+                problem.text.push_str(", which has no unit: add one of `ms`, `s`, `m`, `h`, `d`");
             }
             Err(NoDuration::TooLong) => problem.text.push_str(", which is more than 100 years"),
             Err(NoDuration::Other) => {}

@@ -51,10 +51,11 @@ async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr)
         "/.well-known/agent-card.json" | "/.well-known/agent.json" if readable => {
             Some(app.card.response(parts, local, remote))
         }
-        "/.well-known/agent-card.json" | "/.well-known/agent.json" => Some(method_not_allowed("GET, HEAD")),
         "/health" if readable => Some(bytes_response(StatusCode::OK, JSON, br#"{"status":"healthy"}"#.as_slice())),
         "/ready" if readable => Some(ready(app).await),
-        "/health" | "/ready" => Some(method_not_allowed("GET, HEAD")),
+        "/.well-known/agent-card.json" | "/.well-known/agent.json" | "/health" | "/ready" => {
+            Some(method_not_allowed("GET, HEAD"))
+        }
         _ => None,
     }
 }

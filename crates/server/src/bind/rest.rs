@@ -198,7 +198,7 @@ fn read(parts: &Parts, version: Version, verb: &Verb<'_>, body: &[u8]) -> Result
             for (name, value) in query(parts) {
                 match &*name {
                     "historyLength" | "history_length" => {
-                        request.history_length = Some(number("historyLength", &value)?)
+                        request.history_length = Some(number("historyLength", &value)?);
                     }
                     "tenant" => request.tenant = value.into(),
                     _ => {}

@@ -98,7 +98,7 @@ impl Engine {
         let row = self.find(&call.scope, &message.task_id).await?;
         check_follow_up(&row, &message)?;
         message.context_id = row.context_id.clone();
-        self.follow_up(&row, Incoming { message, key }).await
+        self.follow_up(&row, Box::new(Incoming { message, key })).await
     }
 
     /// The same send again: the task of the first time.
@@ -176,7 +176,7 @@ impl Engine {
     }
 
     /// A message for a task that exists: an answer to its running turn, or its next turn.
-    async fn follow_up(self: &Arc<Self>, row: &TaskRow, mut incoming: Incoming) -> Result<Sent, Error> {
+    async fn follow_up(self: &Arc<Self>, row: &TaskRow, mut incoming: Box<Incoming>) -> Result<Sent, Error> {
         incoming.message.task_id = row.id.clone();
         let live = self.open(row).await?;
         let gate = live.gate.lock().await;
@@ -190,7 +190,7 @@ impl Engine {
     }
 
     /// Begins another turn of a task that rests.
-    async fn next_turn(self: &Arc<Self>, live: &Arc<Live>, incoming: Incoming) -> Result<Seq, Error> {
+    async fn next_turn(self: &Arc<Self>, live: &Arc<Live>, incoming: Box<Incoming>) -> Result<Seq, Error> {
         let (state, _) = live.read(|task| task.status.state);
         if state.is_terminal() {
             return Err(over(&live.id, state));
@@ -211,7 +211,7 @@ impl Engine {
         }
     }
 
-    async fn claim_and_begin(&self, live: &Arc<Live>, incoming: Incoming) -> Result<Seq, Error> {
+    async fn claim_and_begin(&self, live: &Arc<Live>, incoming: Box<Incoming>) -> Result<Seq, Error> {
         let claimed = self.store.claim(live.key, live.epoch(), self.lease(), false).await;
         let row = claimed.map_err(|error| store_error(&error))?;
         let row = row.ok_or_else(|| Error::new(ErrorKind::Unavailable, "The task is busy elsewhere: try again"))?;

@@ -290,7 +290,7 @@ impl Live {
     }
 
     /// Hands a message to the turn that is under way, if there is one.
-    pub(crate) fn deliver(self: &Arc<Self>, incoming: Incoming) -> Result<Result<Seq, WriteError>, Incoming> {
+    pub(crate) fn deliver(self: &Arc<Self>, incoming: Box<Incoming>) -> Result<Result<Seq, WriteError>, Box<Incoming>> {
         let mut writer = self.writer.lock();
         if !writer.open {
             return Err(incoming);
@@ -300,7 +300,7 @@ impl Live {
             _ => TaskState::Working,
         };
         let message = incoming.message.clone();
-        let written = self.write_locked(&mut writer, Update::state(state), Some(incoming));
+        let written = self.write_locked(&mut writer, Update::state(state), Some(*incoming));
         if written.is_ok() {
             writer.mailbox.push_back(message);
             self.answered.notify_one();
@@ -309,9 +309,9 @@ impl Live {
     }
 
     /// Begins a new turn of a task at rest with the message that asks for it.
-    pub(crate) fn begin(self: &Arc<Self>, incoming: Incoming) -> Result<Seq, WriteError> {
+    pub(crate) fn begin(self: &Arc<Self>, incoming: Box<Incoming>) -> Result<Seq, WriteError> {
         let mut writer = self.writer.lock();
-        self.write_locked(&mut writer, Update::state(TaskState::Submitted), Some(incoming))
+        self.write_locked(&mut writer, Update::state(TaskState::Submitted), Some(*incoming))
     }
 
     fn write_locked(

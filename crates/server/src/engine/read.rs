@@ -110,7 +110,7 @@ impl Engine {
         if let Some((_, snapshot)) = live.snapshot() {
             return Ok(TaskJson(snapshot));
         }
-        let (json, seq) = live.read(|task| codec::encode(task));
+        let (json, seq) = live.read(codec::encode);
         live.durable(seq).await.map_err(|error| append_error(&error))?;
         Ok(TaskJson(json))
     }

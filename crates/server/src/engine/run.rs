@@ -127,8 +127,7 @@ fn close(live: &Arc<Live>, turn: &mut Turn, outcome: Outcome) -> Result<Option<M
             return live.end_or_next(update);
         }
         Outcome::Rests => return Ok(rest(live)),
-        Outcome::Failed(text) => (TaskState::Failed, Some(text)),
-        Outcome::Stopped(Some(Stop::TimedOut(text))) => (TaskState::Failed, Some(text)),
+        Outcome::Failed(text) | Outcome::Stopped(Some(Stop::TimedOut(text))) => (TaskState::Failed, Some(text)),
         Outcome::Stopped(Some(Stop::Canceled)) => (TaskState::Canceled, None),
         Outcome::Stopped(None) => (TaskState::Failed, Some("The agent stopped".into())),
     };
