@@ -1,1 +1,3 @@
-//! Placeholder for the map of this crate.
+//! A client for A2A agents.
+
+pub mod sse;
