@@ -1,1 +1,43 @@
-//! Placeholder for the map of this crate.
+//! A client for A2A agents.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), nuncio_client::ClientError> {
+//! use futures_util::StreamExt;
+//! use nuncio_client::{Client, Options};
+//! use nuncio_protocol::{Message, Part, SendMessageRequest};
+//!
+//! let client = Client::discover("http://127.0.0.1:41242", Options::default()).await?;
+//! let message = Message::from_user(vec![Part::text("stream 3")]);
+//! let mut events = client.stream(SendMessageRequest { message: Some(message), ..Default::default() }).await?;
+//! while let Some(event) = events.next().await {
+//!     println!("{:?}", event?.response);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The major components are:
+//!
+//! * [`Client`]: one agent, found by its card or by its address, and every operation on it;
+//! * [`Options`], [`SendOptions`]: who calls, how long to wait, when to try again;
+//! * [`EventStream`]: the events of a task, which survives lost connections;
+//! * [`ClientError`]: what can go wrong, and what to do about it;
+//! * `discover`: from an address to a card and the interface to use;
+//! * `wire`: one file per binding, behind one type, so that callers never see which one is in use;
+//! * `http`: connections, credentials and limits, for everything that leaves this crate;
+//! * [`sse`]: server-sent events from bytes.
+
+pub mod sse;
+
+mod client;
+mod discover;
+mod error;
+mod http;
+mod options;
+mod stream;
+mod wire;
+
+pub use client::Client;
+pub use error::{AgentError, ClientError};
+pub use options::{Options, Retry, Secret, SendOptions};
+pub use stream::{Event, EventStream};

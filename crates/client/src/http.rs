@@ -1,0 +1,264 @@
+//! Connections, credentials and limits, for everything that leaves this crate.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use reqwest::{Method, Response, Url, redirect};
+
+use crate::error::{ClientError, plain};
+use crate::options::{Options, Secret};
+
+const REDIRECTS: usize = 5;
+/// So much of an error's body is read, and so much of it shown.
+const ERROR_BODY: usize = 64 * 1024;
+const ERROR_SHOWN: usize = 200;
+/// Shorter texts are not looked for in answers: they would be found everywhere.
+const SHORTEST_SECRET: usize = 6;
+
+/// One HTTP client with the credentials of one user for one origin.
+#[derive(Debug)]
+pub(crate) struct Http {
+    client: reqwest::Client,
+    /// What the user typed: the only place for credentials.
+    home: Url,
+    credentials: HeaderMap,
+    secrets: Vec<Secret>,
+    pub(crate) options: Options,
+}
+
+/// What to ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Http {
+    pub(crate) fn new(home: Url, options: Options) -> Result<Self, ClientError> {
+        let mut credentials = HeaderMap::new();
+        let mut secrets = Vec::new();
+        if let Some(token) = &options.token {
+            credentials.insert(AUTHORIZATION, secret_value("the token", &format!("Bearer {}", token.expose()))?);
+            secrets.push(token.clone());
+        }
+        for (name, value) in &options.headers {
+            let header = HeaderName::try_from(name.as_str())
+                .map_err(|_| invalid(format!("`{}` is not the name of a header.", plain(name, ERROR_SHOWN))))?;
+            credentials.append(header, secret_value(name, value.expose())?);
+            secrets.push(value.clone());
+        }
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("nuncio-client/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(options.connect_timeout)
+            // A peer that vanished without a word is noticed while a stream waits for the next event.
+            .tcp_keepalive(Duration::from_secs(20))
+            // Followed below, where the origin and the method are known.
+            .redirect(redirect::Policy::none())
+            .build()
+            .map_err(|error| invalid(format!("Cannot set up the HTTP client: {}.", root_cause(&error))))?;
+        Ok(Self { client, home, credentials, secrets, options })
+    }
+
+    /// Refuses an address at which the user's credentials would leave the origin they were given for.
+    pub(crate) fn check_origin(&self, url: &Url) -> Result<(), ClientError> {
+        if self.credentials.is_empty() || self.may_know(url) {
+            return Ok(());
+        }
+        Err(ClientError::CrossOrigin {
+            typed: self.home.origin().ascii_serialization(),
+            other: url.origin().ascii_serialization(),
+        })
+    }
+
+    fn may_know(&self, url: &Url) -> bool {
+        self.options.allow_cross_origin || url.origin() == self.home.origin()
+    }
+
+    /// Asks, and follows redirects inside the origin. Every status is an answer.
+    pub(crate) async fn ask(&self, mut ask: Ask) -> Result<Response, ClientError> {
+        for _ in 0..=REDIRECTS {
+            let mut request = self.client.request(ask.method.clone(), ask.url.clone()).headers(ask.headers.clone());
+            if self.may_know(&ask.url) {
+                request = request.headers(self.credentials.clone());
+            }
+            if !ask.body.is_empty() {
+                request = request.body(ask.body.clone());
+            }
+            let response = request.send().await.map_err(|error| self.network(&ask.url, error))?;
+            match redirected(&ask, &response)? {
+                None => return Ok(response),
+                Some(url) => ask.url = url,
+            }
+        }
+        Err(protocol(&ask.url, format!("it redirects more than {REDIRECTS} times")))
+    }
+
+    /// The whole body, unless it is larger than the limit.
+    pub(crate) async fn body(&self, response: &mut Response, limit: usize) -> Result<Vec<u8>, ClientError> {
+        let too_large = |url: &Url| ClientError::TooLarge { url: shown(url), limit };
+        if response.content_length().is_some_and(|length| length > limit as u64) {
+            return Err(too_large(response.url()));
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = self.chunk(response).await? {
+            if body.len() + chunk.len() > limit {
+                return Err(too_large(response.url()));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    /// The next piece of a body.
+    pub(crate) async fn chunk(&self, response: &mut Response) -> Result<Option<Bytes>, ClientError> {
+        match response.chunk().await {
+            Ok(chunk) => Ok(chunk),
+            Err(error) => Err(self.network(response.url(), error)),
+        }
+    }
+
+    /// The body of an answer that reports an error, as far as it can be had.
+    pub(crate) async fn error_body(&self, response: &mut Response) -> Vec<u8> {
+        let mut body = Vec::new();
+        while let Ok(Some(chunk)) = self.chunk(response).await {
+            let room = ERROR_BODY - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if body.len() == ERROR_BODY {
+                break;
+            }
+        }
+        body
+    }
+
+    /// An answer whose status says that something is wrong.
+    pub(crate) fn refused(&self, response: &Response, body: &[u8]) -> ClientError {
+        let (url, status) = (shown(response.url()), response.status().as_u16());
+        let said = self.redact(plain(String::from_utf8_lossy(body).trim(), ERROR_SHOWN));
+        if status != 401 && status != 403 {
+            return ClientError::Http { url, status, said, retry_after: retry_after(response) };
+        }
+        let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+        let said = challenge.map_or(said, |challenge| self.redact(plain(challenge, ERROR_SHOWN)));
+        ClientError::Unauthorized { url, status, sent: self.sends_credentials(response.url()), said }
+    }
+
+    pub(crate) fn sends_credentials(&self, url: &Url) -> bool {
+        !self.credentials.is_empty() && self.may_know(url)
+    }
+
+    /// Foreign text without our secrets: some servers repeat what they were sent.
+    pub(crate) fn redact(&self, mut text: String) -> String {
+        for secret in self.secrets.iter().map(Secret::expose).filter(|secret| secret.len() >= SHORTEST_SECRET) {
+            if text.contains(secret) {
+                text = text.replace(secret, "***");
+            }
+        }
+        text
+    }
+
+    fn network(&self, url: &Url, error: reqwest::Error) -> ClientError {
+        if error.is_timeout() && error.is_connect() {
+            let cause = format!("no connection within {:?}", self.options.connect_timeout);
+            return ClientError::Unreachable { url: shown(url), cause };
+        }
+        ClientError::Unreachable { url: shown(url), cause: root_cause(&error.without_url()) }
+    }
+}
+
+/// Where to go instead, if that is inside the origin and keeps the meaning of the request.
+fn redirected(ask: &Ask, response: &Response) -> Result<Option<Url>, ClientError> {
+    let keeps_method = ask.method == Method::GET && matches!(response.status().as_u16(), 301..=303);
+    if !keeps_method && !matches!(response.status().as_u16(), 307 | 308) {
+        return Ok(None);
+    }
+    let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+    let Some(url) = location.and_then(|location| ask.url.join(location).ok()) else {
+        return Err(protocol(&ask.url, "it redirects to nowhere"));
+    };
+    if url.origin() != ask.url.origin() {
+        return Err(ClientError::Redirect { url: shown(&ask.url), to: shown(&url) });
+    }
+    Ok(Some(url))
+}
+
+/// Bounds a piece of work in time.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    url: String,
+    work: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, ClientError> {
+    // Boxed: the state of a request is large, and every caller's future would hold it in place.
+    match tokio::time::timeout(limit, Box::pin(work)).await {
+        Ok(result) => result,
+        Err(_) => Err(ClientError::Timeout { url, after: limit }),
+    }
+}
+
+/// An address for people: without query and user, which may hold secrets.
+pub(crate) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // Fails only where there is no user to remove.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    plain(url.as_str(), ERROR_SHOWN)
+}
+
+/// Reads what the user typed. Without a scheme it is http on this machine and https elsewhere.
+pub(crate) fn parse_url(typed: &str) -> Result<Url, ClientError> {
+    let typed = typed.trim();
+    let absolute = match typed.split_once("://") {
+        Some(_) => typed.to_owned(),
+        None if is_local(typed) => format!("http://{typed}"),
+        None => format!("https://{typed}"),
+    };
+    let url = Url::parse(&absolute).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    // The text is not repeated: it may hold a password.
+    let url =
+        url.ok_or_else(|| invalid("The address is not an http or https URL, such as https://agent.example.".into()))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(invalid("The address holds a user or a password: set a token or a header instead.".into()));
+    }
+    Ok(url)
+}
+
+fn is_local(typed: &str) -> bool {
+    ["localhost", "127.", "[::1]"].iter().any(|local| typed.starts_with(local))
+}
+
+pub(crate) fn invalid(what: String) -> ClientError {
+    ClientError::Invalid { what }
+}
+
+pub(crate) fn protocol(url: &Url, what: impl Into<String>) -> ClientError {
+    ClientError::Protocol { url: shown(url), what: what.into() }
+}
+
+/// When to come back, in whole seconds; dates are rare and not read.
+pub(crate) fn retry_after(response: &Response) -> Option<Duration> {
+    response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+fn secret_value(name: &str, text: &str) -> Result<HeaderValue, ClientError> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| {
+        invalid(format!("The value of {} cannot be sent in a header: remove line breaks.", plain(name, ERROR_SHOWN)))
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// The innermost reason says what happened; the outer ones only who noticed.
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    let mut next = error.source();
+    while let Some(inner) = next {
+        cause = inner;
+        next = inner.source();
+    }
+    plain(cause.to_string().trim_end_matches('.'), ERROR_SHOWN)
+}
