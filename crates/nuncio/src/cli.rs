@@ -145,7 +145,6 @@ pub(crate) enum ClientCommand {
 }
 
 #[derive(Debug, Args)]
-#[allow(dead_code, reason = "read by the client commands")]
 pub(crate) struct CallArgs {
     /// Address of the agent
     #[arg(long)]
@@ -174,7 +173,6 @@ pub(crate) struct CallArgs {
 }
 
 #[derive(Debug, Args)]
-#[allow(dead_code, reason = "read by the client commands")]
 pub(crate) struct DiscoverArgs {
     /// Address of the agent
     #[arg(long)]

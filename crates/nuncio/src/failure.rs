@@ -10,13 +10,10 @@ pub(crate) enum Kind {
     /// Wrong usage or a wrong configuration.
     Usage = 2,
     /// Nobody answers at the other end.
-    #[allow(dead_code, reason = "for commands that talk to a server")]
     Unreachable = 3,
     /// The other end does not let this caller in.
-    #[allow(dead_code, reason = "for commands that talk to a server")]
     Authentication = 4,
     /// The answer did not come in time.
-    #[allow(dead_code, reason = "for commands that talk to a server")]
     Timeout = 5,
 }
 
@@ -53,6 +50,12 @@ impl Failure {
     /// Tells the calling program.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.kind as u8)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.messages.join("; "))
     }
 }
 
