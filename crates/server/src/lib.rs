@@ -20,6 +20,7 @@ mod auth;
 mod bind;
 mod call;
 mod card;
+mod map;
 mod server;
 
 pub use agent::{Agent, AgentError, OnCrash};

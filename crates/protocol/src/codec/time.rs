@@ -41,20 +41,65 @@ impl Timestamp {
     }
 }
 
+/// Room for the longest form, with nine digits behind the second.
+const LONGEST: usize = "2026-01-02T03:04:05.123456789Z".len();
+
+impl Timestamp {
+    /// Writes the text by hand: it is in every status, and a general formatter costs ten times as much.
+    fn text(self, buffer: &mut [u8; LONGEST]) -> &str {
+        let time = TimeZone::UTC.to_datetime(self.0);
+        let nanos = self.0.subsec_nanosecond();
+        if nanos < 0 || !(0..=9999).contains(&time.year()) {
+            // Before 1970 or the year 0: rare enough for the general way.
+            return Self::general_text(self.0, buffer);
+        }
+        buffer.copy_from_slice(b"0000-00-00T00:00:00.000000000Z");
+        put(&mut buffer[0..4], time.year().unsigned_abs().into());
+        put(&mut buffer[5..7], time.month().unsigned_abs().into());
+        put(&mut buffer[8..10], time.day().unsigned_abs().into());
+        put(&mut buffer[11..13], time.hour().unsigned_abs().into());
+        put(&mut buffer[14..16], time.minute().unsigned_abs().into());
+        put(&mut buffer[17..19], time.second().unsigned_abs().into());
+        put(&mut buffer[20..29], nanos.unsigned_abs());
+        let end = 20 + digits(nanos);
+        buffer[end] = b'Z';
+        std::str::from_utf8(&buffer[..=end]).unwrap_or_default()
+    }
+
+    fn general_text(time: jiff::Timestamp, buffer: &mut [u8; LONGEST]) -> &str {
+        let text = format!("{:.*}", digits(time.subsec_nanosecond()), time);
+        let end = text.len().min(LONGEST);
+        buffer[..end].copy_from_slice(&text.as_bytes()[..end]);
+        std::str::from_utf8(&buffer[..end]).unwrap_or_default()
+    }
+}
+
+/// How many digits behind the second: 3, or as many groups of three as it takes.
+fn digits(nanos: i32) -> usize {
+    match nanos {
+        n if n % 1_000_000 == 0 => 3,
+        n if n % 1_000 == 0 => 6,
+        _ => 9,
+    }
+}
+
+/// Writes a number with leading zeros.
+fn put(into: &mut [u8], mut number: u32) {
+    for digit in into.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(number % 10).unwrap_or_default();
+        number /= 10;
+    }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = match self.0.subsec_nanosecond() {
-            n if n % 1_000_000 == 0 => 3,
-            n if n % 1_000 == 0 => 6,
-            _ => 9,
-        };
-        write!(f, "{:.*}", digits, self.0)
+        f.write_str(self.text(&mut [0; LONGEST]))
     }
 }
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+        to.serialize_str(self.text(&mut [0; LONGEST]))
     }
 }
 
@@ -62,5 +107,21 @@ impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = Text::deserialize(from)?;
         Self::parse(&text).ok_or_else(|| D::Error::custom("expected a time like 2026-01-02T03:04:05.678Z"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn the_text_is_the_same_as_the_general_one(micros in -62_135_596_800_000_000_i64..253_402_207_200_000_000) {
+            let time = Timestamp::from_micros(micros).expect("in range");
+            let mut buffer = [0; LONGEST];
+            let general = Timestamp::general_text(time.0, &mut buffer).to_owned();
+            proptest::prop_assert_eq!(time.to_string(), general);
+            proptest::prop_assert_eq!(Timestamp::parse(&time.to_string()), Some(time));
+        }
     }
 }

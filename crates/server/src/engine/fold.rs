@@ -1,18 +1,18 @@
 //! From events to the task that they describe.
 
-use std::collections::HashMap;
-
 use nuncio_protocol::{
     Artifact, ArtifactId, Message, Metadata, StreamResponse, Task, TaskArtifactUpdateEvent, TaskState,
     TaskStatusUpdateEvent,
 };
+
+use crate::map::Map;
 
 /// A task as the sum of its events so far.
 #[derive(Debug, Default)]
 pub(crate) struct Fold {
     task: Task,
     /// Where each artifact is, so that a chunk costs the same however many there are.
-    places: HashMap<ArtifactId, usize>,
+    places: Map<ArtifactId, usize>,
 }
 
 impl Fold {

@@ -1,18 +1,18 @@
 //! The tasks that somebody on this node writes or follows.
 
-use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
 use super::live::Live;
+use crate::map::Map;
 use crate::store::{Store, TaskKey, TaskRow};
 
 /// One [`Live`] per task for all who need it; it goes when the last of them has gone.
 #[derive(Default)]
 pub(crate) struct Hub {
-    tasks: Mutex<HashMap<TaskKey, Weak<Live>>>,
+    tasks: Mutex<Map<TaskKey, Weak<Live>>>,
 }
 
 /// A hold on a task in memory.

@@ -1,6 +1,6 @@
 //! Which turn runs when: one at a time per context, at most so many in all, first come first served.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::hub::Held;
+use crate::map::Map;
 use crate::store::{Scope, TaskKey};
 
 /// A turn to run.
@@ -121,11 +122,11 @@ struct State {
     running: usize,
     queued: usize,
     /// The contexts with a turn under way or ready, each with the turns that wait behind it.
-    contexts: HashMap<ContextKey, VecDeque<Job>>,
+    contexts: Map<ContextKey, VecDeque<Job>>,
     /// Turns whose context is free and that wait for a place.
     ready: VecDeque<Job>,
     /// Everything that runs or waits.
-    controls: HashMap<TaskKey, Arc<Control>>,
+    controls: Map<TaskKey, Arc<Control>>,
     closed: bool,
 }
 

@@ -1,6 +1,7 @@
 //! What the memory store holds, behind its one lock.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::map::Map;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -29,15 +30,15 @@ type KeyUse = (TaskKey, Seq, Micros);
 pub(super) struct Log {
     pub(super) closed: bool,
     last_key: i64,
-    pub(super) tasks: HashMap<TaskKey, Entry>,
+    pub(super) tasks: Map<TaskKey, Entry>,
     /// By tenant and id; the owner is compared afterwards.
-    ids: HashMap<Arc<str>, HashMap<TaskId, TaskKey>>,
-    shelves: HashMap<Scope, Shelf>,
+    ids: Map<Arc<str>, Map<TaskId, TaskKey>>,
+    shelves: Map<Scope, Shelf>,
     /// Submitted and working tasks, oldest first.
     active: BTreeSet<(Micros, TaskKey)>,
     /// Webhooks that wait, the longest waiting first.
     due: BTreeSet<(Micros, TaskKey, PushId)>,
-    keys: HashMap<Scope, HashMap<Arc<str>, KeyUse>>,
+    keys: Map<Scope, Map<Arc<str>, KeyUse>>,
     keys_by_age: BTreeSet<(Micros, Scope, Arc<str>)>,
 }
 

@@ -1,6 +1,7 @@
 //! The tasks of one caller in listing order, so that a page costs its length and not the shelf's.
 
-use std::collections::{BTreeSet, HashMap};
+use crate::map::Map;
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use nuncio_protocol::{ContextId, TaskId};
@@ -14,8 +15,8 @@ type Place = (Micros, TaskId, TaskKey);
 #[derive(Default)]
 pub(super) struct Shelf {
     all: BTreeSet<Place>,
-    contexts: HashMap<ContextId, BTreeSet<Place>>,
-    states: HashMap<State, BTreeSet<Place>>,
+    contexts: Map<ContextId, BTreeSet<Place>>,
+    states: Map<State, BTreeSet<Place>>,
 }
 
 impl Shelf {
@@ -82,7 +83,7 @@ fn bounds(since: Option<Micros>, end: Option<Place>) -> (Bound<Place>, Bound<Pla
     (since.map_or(Bound::Unbounded, |at| Bound::Included(first(at))), end.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
-fn take<K: std::hash::Hash + Eq>(places: &mut HashMap<K, BTreeSet<Place>>, under: &K, place: &Place) {
+fn take<K: std::hash::Hash + Eq>(places: &mut Map<K, BTreeSet<Place>>, under: &K, place: &Place) {
     if let Some(set) = places.get_mut(under) {
         set.remove(place);
         if set.is_empty() {

@@ -1,6 +1,6 @@
 //! The one thread that writes: everything that waits becomes one transaction and one sync.
 
-use std::collections::HashMap;
+use crate::map::Map;
 use std::fs::File;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -81,7 +81,7 @@ pub(super) struct Batch<'a> {
     /// The largest task key in use.
     pub(super) last_key: &'a mut i64,
     /// How the number of tasks per caller and state changes; written once, at the end.
-    tally: HashMap<(Scope, State), i64>,
+    tally: Map<(Scope, State), i64>,
     pub(super) events: usize,
     told: Vec<Told>,
 }
@@ -183,7 +183,7 @@ impl Writer {
             db: &tx,
             at: &self.at,
             last_key: &mut self.last_key,
-            tally: HashMap::new(),
+            tally: Map::default(),
             events: 0,
             told: Vec::new(),
         };
