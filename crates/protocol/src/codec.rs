@@ -105,7 +105,7 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Bytes {
 
 /// Writes a value behind what is already there.
 pub fn encode_into<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, value).expect("the model has string keys and no failing serializer");
+    sonic_rs::to_writer(out, value).expect("the model has string keys and no failing serializer");
 }
 
 /// Writes a value for people to read.

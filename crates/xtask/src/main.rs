@@ -1,2 +1,26 @@
-//! Entry point.
-fn main() {}
+//! What a maintainer runs: `cargo xtask instructions`.
+
+mod instructions;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask instructions   how many instructions a call costs, counted by valgrind, in memory and on SQLite
+";
+
+fn main() -> ExitCode {
+    let result = match std::env::args().nth(1).as_deref() {
+        Some("instructions") => instructions::run(),
+        _ => {
+            eprint!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

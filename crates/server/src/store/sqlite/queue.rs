@@ -1,6 +1,7 @@
 //! Where writes wait for the writer, in the order in which they were handed over.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -13,12 +14,14 @@ pub(super) struct Queue<T> {
 
 struct Line<T> {
     waiting: VecDeque<T>,
+    /// How long the line has to be to wake a taker who hopes for company.
+    enough: usize,
     closed: bool,
 }
 
 impl<T> Queue<T> {
     pub(super) fn new() -> Self {
-        let line = Line { waiting: VecDeque::new(), closed: false };
+        let line = Line { waiting: VecDeque::new(), enough: 1, closed: false };
         Self { line: Mutex::new(line), arrived: Condvar::new() }
     }
 
@@ -29,18 +32,18 @@ impl<T> Queue<T> {
             return Err(item);
         }
         line.waiting.push_back(item);
-        let first = line.waiting.len() == 1;
+        let wake = line.waiting.len() == 1 || line.waiting.len() == line.enough;
         drop(line);
-        // The taker only sleeps while the line is empty.
-        if first {
+        // The taker only sleeps while the line is empty or shorter than he likes.
+        if wake {
             self.arrived.notify_one();
         }
         Ok(())
     }
 
-    /// Waits for something and moves it to `into`: at most `limit` items, and not many more than
-    /// `room` by weight. False when closed and empty.
-    pub(super) fn take(&self, limit: usize, mut room: usize, weight: impl Fn(&T) -> usize, into: &mut Vec<T>) -> bool {
+    /// Waits until something is there, and then for up to `patience` until `enough` is there: those who
+    /// were served last are likely to come back at once. False when closed and empty.
+    pub(super) fn wait(&self, enough: usize, patience: Duration) -> bool {
         let mut line = self.line.lock();
         while line.waiting.is_empty() {
             if line.closed {
@@ -48,6 +51,20 @@ impl<T> Queue<T> {
             }
             self.arrived.wait(&mut line);
         }
+        line.enough = enough;
+        let until = Instant::now() + patience;
+        while line.waiting.len() < enough && !line.closed {
+            if self.arrived.wait_until(&mut line, until).timed_out() {
+                break;
+            }
+        }
+        line.enough = 1;
+        true
+    }
+
+    /// Moves what is there to `into`: at most `limit` items, and not many more than `room` by weight.
+    pub(super) fn take(&self, limit: usize, mut room: usize, weight: impl Fn(&T) -> usize, into: &mut Vec<T>) {
+        let mut line = self.line.lock();
         while room > 0
             && into.len() < limit
             && let Some(item) = line.waiting.pop_front()
@@ -55,7 +72,6 @@ impl<T> Queue<T> {
             room = room.saturating_sub(weight(&item));
             into.push(item);
         }
-        true
     }
 
     pub(super) fn close(&self) {

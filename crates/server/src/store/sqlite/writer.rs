@@ -5,7 +5,8 @@ use std::fs::File;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rusqlite::{Connection, TransactionBehavior};
@@ -21,6 +22,8 @@ const BATCH: usize = 1024;
 
 /// The same for its size in bytes.
 const BATCH_BYTES: usize = 8 << 20;
+/// The longest that a batch waits for company: little beside a sync of the disk.
+const LONGEST_WAIT: Duration = Duration::from_micros(250);
 
 /// One write in line.
 pub(super) enum Job {
@@ -136,8 +139,15 @@ impl Writer {
     pub(super) fn run(mut self) {
         let _end = End { queue: self.queue.clone(), done: self.done.clone() };
         let mut jobs = Vec::with_capacity(BATCH);
-        while self.queue.take(BATCH, BATCH_BYTES, Job::weight, &mut jobs) {
+        let (mut enough, mut patience) = (1, Duration::ZERO);
+        while self.queue.wait(enough, patience) {
+            // Whoever woke this thread is most likely not done.
+            thread::yield_now();
+            self.queue.take(BATCH, BATCH_BYTES, Job::weight, &mut jobs);
+            enough = jobs.len();
+            let started = Instant::now();
             self.batch(steps(jobs.drain(..)));
+            patience = (started.elapsed() / 4).min(LONGEST_WAIT);
         }
         // Leaves one tidy file behind. Without it the next opening reads the log instead.
         let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -292,7 +302,7 @@ impl Drop for End {
     fn drop(&mut self) {
         self.queue.close();
         let mut left = Vec::new();
-        while self.queue.take(usize::MAX, usize::MAX, |_| 0, &mut left) {}
+        self.queue.take(usize::MAX, usize::MAX, |_| 0, &mut left);
         fail(steps(left.into_iter()), &StoreError::Closed);
         self.done.send_replace(true);
     }
