@@ -105,8 +105,9 @@ fn unauthorized() -> Response<Body> {
 
 fn method_not_allowed(allow: &'static str) -> Response<Body> {
     let error = Error::new(ErrorKind::MethodNotFound, format!("This path takes {allow}"));
-    let body = nuncio_protocol::codec::encode(&error.rest());
-    let mut response = bytes_response(StatusCode::METHOD_NOT_ALLOWED, JSON, body);
+    let status = StatusCode::METHOD_NOT_ALLOWED;
+    let body = nuncio_protocol::codec::encode(&error.rest_as(status.as_u16()));
+    let mut response = bytes_response(status, JSON, body);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
     response
 }

@@ -311,7 +311,7 @@ fn status(kind: ErrorKind, parts: &Parts) -> StatusCode {
 }
 
 fn failure(parts: &Parts, dialect: Dialect, error: &Error, status: StatusCode) -> Response<Body> {
-    let mut response = bytes_response(status, media_type(parts, dialect.version), dialect.error(error));
+    let mut response = bytes_response(status, media_type(parts, dialect.version), dialect.error_as(error, status.as_u16()));
     super::http::retry_after(&mut response, error.kind);
     response
 }
