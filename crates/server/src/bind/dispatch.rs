@@ -7,7 +7,7 @@ use nuncio_protocol::{
     SendMessageRequest, SubscribeToTaskRequest,
 };
 
-use super::App;
+use super::{App, StreamPlace};
 use crate::call::{Call, Version};
 use crate::engine::{Close, Over, Sent, Subscription, TaskJson};
 use crate::metrics::Operation;
@@ -40,7 +40,7 @@ pub(crate) enum Answer {
 /// An answer, or a stream of events.
 pub(crate) enum Outcome {
     Answer(Answer),
-    Stream(Subscription),
+    Stream(Subscription, StreamPlace),
     /// A stream whose only event is a direct answer.
     StreamOfOne(Message),
 }
@@ -120,9 +120,11 @@ async fn send(app: &App, call: &Call, request: SendMessageRequest) -> Result<Out
 async fn stream(app: &App, call: &Call, request: SendMessageRequest) -> Result<Outcome, Error> {
     check_streaming(app)?;
     check_send(app, call, &request)?;
+    // Before anything starts: whoever is told to come back must find that nothing was done.
+    let place = app.stream_place()?;
     match app.engine.send(call, request).await? {
         Sent::Message(message) => Ok(Outcome::StreamOfOne(message)),
-        Sent::Task(handle) => Ok(Outcome::Stream(handle.stream().await?)),
+        Sent::Task(handle) => Ok(Outcome::Stream(handle.stream().await?, place)),
     }
 }
 
@@ -135,7 +137,8 @@ async fn subscribe(app: &App, call: &Call, request: &SubscribeToTaskRequest) -> 
         Version::V1 => (Close::WhenOver, Over::Refuse),
         Version::V03 => (Close::WhenInputRequired, Over::Show),
     };
-    Ok(Outcome::Stream(app.engine.subscribe(call, &request.id, close, over).await?))
+    let place = app.stream_place()?;
+    Ok(Outcome::Stream(app.engine.subscribe(call, &request.id, close, over).await?, place))
 }
 
 fn check_streaming(app: &App) -> Result<(), Error> {

@@ -95,7 +95,7 @@ async fn carry_out(
         Outcome::Answer(answer) => {
             bytes_response(StatusCode::OK, media_type(parts, dialect.version), dialect.answer(answer)?)
         }
-        Outcome::Stream(subscription) => sse::response(app, subscription, dialect, None)?,
+        Outcome::Stream(subscription, place) => sse::response(app, subscription, place, dialect, None),
         Outcome::StreamOfOne(message) => sse::one(dialect, None, &dialect.message_event(message)),
     };
     echo_extensions(&mut response, dialect.version, &extensions);
