@@ -86,7 +86,12 @@ async fn carry_out(
     }
     check_content_type(parts)?;
     let body = body?;
-    let call = params::call(app, parts, caller, dialect.version, &route.tenant);
+    // The path names the tenant, else the query, else the body.
+    let tenant = match &route.tenant {
+        tenant if tenant.is_empty() => params::query(parts, "tenant").unwrap_or_default(),
+        tenant => tenant.clone(),
+    };
+    let call = params::call(app, parts, caller, dialect.version, &tenant);
     let read = read(parts, dialect.version, &route.verb, &body);
     let operation = read.as_ref().map_or_else(|_| operation(&route.verb), Request::operation);
     app.metrics.call(operation, Binding::Rest, dialect.version);
@@ -200,7 +205,6 @@ fn read(parts: &Parts, version: Version, verb: &Verb<'_>, body: &[u8]) -> Result
                     "historyLength" | "history_length" => {
                         request.history_length = Some(number("historyLength", &value)?);
                     }
-                    "tenant" => request.tenant = value.into(),
                     _ => {}
                 }
             }
@@ -216,7 +220,11 @@ fn read(parts: &Parts, version: Version, verb: &Verb<'_>, body: &[u8]) -> Result
         (Verb::Cancel(id), Version::V03) => {
             Request::Cancel(CancelTaskRequest { id: (&**id).into(), ..CancelTaskRequest::default() })
         }
-        (Verb::Subscribe(id), _) => {
+        (Verb::Subscribe(id), Version::V1) => {
+            let request: SubscribeToTaskRequest = optional_body(body)?;
+            Request::Subscribe(SubscribeToTaskRequest { id: (&**id).into(), ..request })
+        }
+        (Verb::Subscribe(id), Version::V03) => {
             Request::Subscribe(SubscribeToTaskRequest { id: (&**id).into(), ..SubscribeToTaskRequest::default() })
         }
         (Verb::Push(operation), _) => Request::Push(*operation),
@@ -255,7 +263,6 @@ fn list(parts: &Parts) -> Result<ListTasksRequest, Error> {
                 request.status_timestamp_after = Some(time.ok_or_else(wrong)?);
             }
             "includeArtifacts" | "include_artifacts" => request.include_artifacts = Some(truth(&value)?),
-            "tenant" => request.tenant = value.into(),
             _ => {}
         }
     }
@@ -311,7 +318,8 @@ fn status(kind: ErrorKind, parts: &Parts) -> StatusCode {
 }
 
 fn failure(parts: &Parts, dialect: Dialect, error: &Error, status: StatusCode) -> Response<Body> {
-    let mut response = bytes_response(status, media_type(parts, dialect.version), dialect.error_as(error, status.as_u16()));
+    let mut response =
+        bytes_response(status, media_type(parts, dialect.version), dialect.error_as(error, status.as_u16()));
     super::http::retry_after(&mut response, error.kind);
     response
 }
