@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use nuncio_protocol::{Error, ErrorKind};
 
 use super::body::{self, Body};
@@ -14,12 +13,11 @@ use super::{App, jsonrpc, rest};
 use crate::call::Version;
 
 /// Answers one request.
-pub(crate) async fn handle(
-    app: &App,
-    local: SocketAddr,
-    remote: SocketAddr,
-    request: Request<Incoming>,
-) -> Response<Body> {
+pub(crate) async fn handle<B>(app: &App, local: SocketAddr, remote: SocketAddr, request: Request<B>) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    B::Error: std::fmt::Display,
+{
     let (parts, incoming) = request.into_parts();
     if let Some(response) = public(app, &parts, local, remote).await {
         return response;
