@@ -39,8 +39,8 @@ enum Verb<'a> {
 /// Whether a path belongs to this binding, and with which version.
 enum Found<'a> {
     Route(Route<'a>, Version),
-    WrongMethod(&'static str),
-    Nothing,
+    WrongMethod(&'static str, Version),
+    Nothing(Version),
 }
 
 /// Whether a request needs its body read.
@@ -54,10 +54,10 @@ pub(crate) async fn handle(app: &App, parts: &Parts, caller: Arc<str>, body: Res
     let hint = asked.as_ref().ok().copied().flatten();
     let (route, version) = match find(parts, hint) {
         Found::Route(route, version) => (route, version),
-        Found::WrongMethod(allow) => return wrong_method(parts, allow),
-        Found::Nothing => {
+        Found::WrongMethod(allow, version) => return wrong_method(parts, version, allow),
+        Found::Nothing(version) => {
             let error = Error::new(ErrorKind::MethodNotFound, "There is nothing at this path");
-            return failure(parts, Dialect::rest(hint.unwrap_or(Version::V1)), &error, StatusCode::NOT_FOUND);
+            return failure(parts, Dialect::rest(version), &error, StatusCode::NOT_FOUND);
         }
     };
     let dialect = Dialect::rest(version);
@@ -117,21 +117,22 @@ fn find<'a>(parts: &'a Parts, version: Option<Version>) -> Found<'a> {
     if segments.first() == Some(&"v1") && version != Some(Version::V1) {
         return match verb(&parts.method, &segments[1..], Version::V03) {
             Ok(Some(verb)) => Found::Route(Route { tenant: "".into(), verb }, Version::V03),
-            Ok(None) => Found::Nothing,
-            Err(allow) => Found::WrongMethod(allow),
+            Ok(None) => Found::Nothing(Version::V03),
+            Err(allow) => Found::WrongMethod(allow, Version::V03),
         };
     }
+    let nothing = Found::Nothing(version.unwrap_or(Version::V1));
     match verb(&parts.method, &segments, Version::V1) {
         Ok(Some(verb)) => return Found::Route(Route { tenant: "".into(), verb }, Version::V1),
-        Err(allow) => return Found::WrongMethod(allow),
+        Err(allow) => return Found::WrongMethod(allow, Version::V1),
         Ok(None) => {}
     }
-    let Some((first, rest)) = segments.split_first() else { return Found::Nothing };
-    let Some(tenant) = params::segment(first).filter(|tenant| !tenant.is_empty()) else { return Found::Nothing };
+    let Some((first, rest)) = segments.split_first() else { return nothing };
+    let Some(tenant) = params::segment(first).filter(|tenant| !tenant.is_empty()) else { return nothing };
     match verb(&parts.method, rest, Version::V1) {
         Ok(Some(verb)) => Found::Route(Route { tenant, verb }, Version::V1),
-        Ok(None) => Found::Nothing,
-        Err(allow) => Found::WrongMethod(allow),
+        Ok(None) => nothing,
+        Err(allow) => Found::WrongMethod(allow, Version::V1),
     }
 }
 
@@ -324,9 +325,9 @@ fn failure(parts: &Parts, dialect: Dialect, error: &Error, status: StatusCode) -
     response
 }
 
-fn wrong_method(parts: &Parts, allow: &'static str) -> Response<Body> {
+fn wrong_method(parts: &Parts, version: Version, allow: &'static str) -> Response<Body> {
     let error = Error::new(ErrorKind::MethodNotFound, format!("This path takes {allow}"));
-    let mut response = failure(parts, Dialect::rest(Version::V1), &error, StatusCode::METHOD_NOT_ALLOWED);
+    let mut response = failure(parts, Dialect::rest(version), &error, StatusCode::METHOD_NOT_ALLOWED);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
     response
 }
