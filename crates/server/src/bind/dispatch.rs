@@ -12,6 +12,9 @@ use crate::call::{Call, Version};
 use crate::engine::{Close, Over, Sent, Subscription, TaskJson};
 use crate::metrics::Operation;
 
+/// The longest name of a tenant: it is kept with every task.
+const LONGEST_TENANT: usize = 512;
+
 /// What is asked for.
 pub(crate) enum Request {
     Send(SendMessageRequest),
@@ -76,6 +79,9 @@ impl Request {
 pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Result<Outcome, Error> {
     if call.scope.tenant.is_empty() && !request.tenant().is_empty() {
         call.scope.tenant = Arc::from(request.tenant());
+    }
+    if call.scope.tenant.len() > LONGEST_TENANT {
+        return Err(Error::invalid("tenant", "is longer than 512 characters"));
     }
     tracing::debug!(operation = ?request.operation(), version = call.version.as_str(), caller = %call.scope, "call");
     match request {
