@@ -1,5 +1,7 @@
 //! HTTP as bytes: what exactly goes over the wire, right or wrong, and what exactly comes back.
 
+#![allow(clippy::panic)] // that is how tests fail
+
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};

@@ -1,5 +1,7 @@
 //! What operators see: health, readiness, numbers, the log, and who gets in.
 
+#![allow(clippy::panic)] // that is how tests fail
+
 use nuncio_tests::raw::{V1, Wire, request, until};
 use nuncio_tests::{Value, json};
 
