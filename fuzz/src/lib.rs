@@ -1,5 +1,6 @@
-//! The bodies of the fuzz targets. The tests of `nuncio-protocol` run them too, on generated input, so that
+//! The bodies of the fuzz targets. The tests of `nuncio-protocol` and `nuncio-server` run them too, on generated input, so that
 //! they are checked without a fuzzer.
 
 pub mod codec;
+pub mod dispatch;
 pub mod losses;

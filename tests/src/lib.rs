@@ -8,6 +8,7 @@ use std::time::Duration;
 
 pub use serde_json::{Value, json};
 
+pub mod raw;
 mod sse;
 
 pub use sse::{Sse, SseEvent};

@@ -57,7 +57,9 @@ impl fmt::Display for Place<'_> {
 
 /// Reads a value. The place of a mistake is looked for only when there is one.
 pub fn decode<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, DecodeError> {
-    serde_json::from_slice(json).map_err(|error| explain::<T>(json, &error))
+    // Members that nobody reads are not looked into, and JSON is UTF-8 everywhere.
+    let text = std::str::from_utf8(json).map_err(|error| DecodeError::Syntax(error.to_string()))?;
+    serde_json::from_str(text).map_err(|error| explain::<T>(json, &error))
 }
 
 fn explain<'a, T: Deserialize<'a>>(json: &'a [u8], error: &serde_json::Error) -> DecodeError {

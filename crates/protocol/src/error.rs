@@ -204,11 +204,16 @@ impl Error {
 
     /// `{"error": {"code", "status", "message", "details"}}` of REST.
     pub fn rest(&self) -> RestError<'_> {
-        RestError(self)
+        self.rest_as(self.kind.http_status())
     }
 
-    pub(crate) fn status(&self) -> Status<'_> {
-        Status(self)
+    /// The same under another HTTP status than the usual one, which `code` then repeats.
+    pub fn rest_as(&self, status: u16) -> RestError<'_> {
+        RestError(self, status)
+    }
+
+    pub(crate) fn status(&self, code: u16) -> Status<'_> {
+        Status(self, code)
     }
 
     fn details(&self) -> Details<'_> {
@@ -242,23 +247,23 @@ impl Serialize for JsonRpcError<'_> {
 }
 
 /// An error as a REST 1.0 body.
-pub struct RestError<'a>(&'a Error);
+pub struct RestError<'a>(&'a Error, u16);
 
 impl Serialize for RestError<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(Some(1))?;
-        map.serialize_entry("error", &self.0.status())?;
+        map.serialize_entry("error", &self.0.status(self.1))?;
         map.end()
     }
 }
 
 /// The inner object of a REST body.
-pub(crate) struct Status<'a>(&'a Error);
+pub(crate) struct Status<'a>(&'a Error, u16);
 
 impl Serialize for Status<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(Some(4))?;
-        map.serialize_entry("code", &self.0.kind.http_status())?;
+        map.serialize_entry("code", &self.1)?;
         map.serialize_entry("status", self.0.kind.grpc_status())?;
         map.serialize_entry("message", &self.0.message)?;
         map.serialize_entry("details", &self.0.details())?;

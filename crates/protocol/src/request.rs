@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{Metadata, Timestamp, int32, int32_or_zero, is_false, is_zero, or_default};
+use crate::codec::{Metadata, Timestamp, Value, int32, int32_or_zero, is_false, is_zero, or_default};
 use crate::error::Violation;
 use crate::message::{Message, Role};
+use crate::part::Content;
 use crate::push::TaskPushNotificationConfig;
 use crate::task::{Task, TaskState};
 use crate::{ContextId, PushId, TaskId};
@@ -209,6 +210,9 @@ impl SendMessageRequest {
                 if message.parts.is_empty() {
                     wrong("message.parts", "must not be empty");
                 }
+                if let Some(field) = too_deep(message) {
+                    wrong(field, "nests deeper than 100 levels");
+                }
             }
         }
         if let Some(configuration) = &self.configuration {
@@ -265,6 +269,31 @@ impl SubscribeToTaskRequest {
     /// Everything that is wrong with it, by field.
     pub fn violations(&self) -> Vec<Violation> {
         required("id", self.id.as_str())
+    }
+}
+
+/// How deep free-form JSON may nest. A message is kept inside larger objects, and readers of JSON
+/// commonly stop at 128 levels.
+const DEEPEST: usize = 100;
+
+fn too_deep(message: &Message) -> Option<&'static str> {
+    let parts = message.parts.iter();
+    let deep = |map: &Metadata| map.values().any(|value| !is_within(value, DEEPEST - 1));
+    if parts.clone().any(|part| matches!(&part.content, Content::Data(value) if !is_within(value, DEEPEST))) {
+        return Some("message.parts.data");
+    }
+    if parts.clone().any(|part| deep(&part.metadata)) {
+        return Some("message.parts.metadata");
+    }
+    deep(&message.metadata).then_some("message.metadata")
+}
+
+/// Whether a value has at most so many levels of arrays and objects.
+fn is_within(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(all) => levels > 0 && all.iter().all(|value| is_within(value, levels - 1)),
+        Value::Object(map) => levels > 0 && map.values().all(|value| is_within(value, levels - 1)),
+        _ => true,
     }
 }
 

@@ -38,7 +38,7 @@ mod security;
 mod task;
 
 pub use card::{is_offered, union_card};
-pub use error::{JsonError, RestError, json_error, rest_error};
+pub use error::{JsonError, RestError, json_error, rest_error, rest_error_as};
 
 /// Declares the functions of a dialect, so that both have the same ones by construction.
 macro_rules! functions {

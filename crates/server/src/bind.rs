@@ -18,6 +18,8 @@ use std::time::Duration;
 use nuncio_protocol::{Error, ErrorKind};
 use tokio_util::sync::CancellationToken;
 
+pub use self::body::ResponseBody;
+
 use crate::auth::Tokens;
 use crate::card::Card;
 use crate::engine::Engine;

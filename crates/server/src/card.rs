@@ -211,17 +211,36 @@ fn forwarded(headers: &HeaderMap) -> Option<String> {
     let proto = first("x-forwarded-proto").filter(|p| matches!(*p, "http" | "https")).unwrap_or("http");
     let port = first("x-forwarded-port").and_then(|port| port.parse::<u16>().ok());
     let prefix = first("x-forwarded-prefix").unwrap_or_default().trim_end_matches('/');
-    let authority: http::uri::Authority = host.parse().ok()?;
-    if authority.as_str().contains('@') || !(prefix.is_empty() || prefix.starts_with('/')) {
+    let has_port = has_port(host)?;
+    if !is_plain_path(prefix) {
         return None;
     }
     let usual = if proto == "https" { 443 } else { 80 };
     let port = match port {
-        Some(port) if authority.port().is_none() && port != usual => format!(":{port}"),
+        Some(port) if !has_port && port != usual => format!(":{port}"),
         _ => String::new(),
     };
-    let url = format!("{proto}://{authority}{port}{prefix}");
-    url.parse::<http::Uri>().ok().map(|_| url)
+    Some(format!("{proto}://{host}{port}{prefix}"))
+}
+
+/// Whether a host names its port; `None` for what is no host.
+fn has_port(host: &str) -> Option<bool> {
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+        _ => (host, None),
+    };
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+    let good = match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(v6) => v6.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !name.is_empty() && name.bytes().all(is_name),
+    };
+    (good && port.is_none_or(|port| port.parse::<u16>().is_ok())).then_some(port.is_some())
+}
+
+/// Whether some text is empty or a path without anything that a reader could take for more.
+fn is_plain_path(path: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'-' | b'_' | b'~' | b'%');
+    path.is_empty() || (path.starts_with('/') && !path.starts_with("//") && path.bytes().all(is_plain))
 }
 
 /// Whether the caller has this card already. `If-None-Match` counts before `If-Modified-Since`.

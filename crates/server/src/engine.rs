@@ -145,10 +145,10 @@ impl Engine {
         let schedule = Schedule::new(options.max_running_turns, options.max_queued_turns);
         Arc::new(Self {
             options,
+            hub: Hub::new(metrics.events.clone()),
             metrics,
             agent,
             store,
-            hub: Arc::default(),
             schedule,
             node: uuid::Uuid::new_v4().to_string().into(),
             keys: (0..64).map(|_| tokio::sync::Mutex::default()).collect(),

@@ -25,7 +25,7 @@ mod server;
 
 pub use agent::{Agent, AgentError, OnCrash};
 pub use auth::Token;
-pub use bind::HttpOptions;
+pub use bind::{HttpOptions, ResponseBody};
 pub use call::{Call, Version};
 pub use card::{CardFormat, CardOptions};
 pub use engine::turn::Turn;

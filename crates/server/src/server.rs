@@ -1,16 +1,18 @@
 //! A server: an agent, a store, and the sockets that the caller hands over.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use nuncio_protocol::AgentCard;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
 use crate::auth::{Token, Tokens};
-use crate::bind::{App, HttpOptions, listen};
+use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
 use crate::card::{Card, CardOptions};
 use crate::engine::{Engine, EngineOptions};
 use crate::metrics::Metrics;
@@ -79,6 +81,24 @@ impl Server {
             streams: Arc::default(),
         };
         Self { app: Arc::new(app), drain_timeout: options.drain_timeout }
+    }
+
+    /// Answers one request without a socket: for tests, and to stand behind another HTTP server.
+    ///
+    /// `local` is where the request arrived, which the card names where no public URL is set; `remote` is who
+    /// sent it. Limits of bodies and streams hold; those of connections are up to whoever has the connection.
+    /// What a crash left behind is taken up by [`Server::run`] alone.
+    pub async fn answer<B>(
+        &self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        request: http::Request<B>,
+    ) -> http::Response<ResponseBody>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        binding::handle(&self.app, local, remote, request).await.map(ResponseBody)
     }
 
     /// Takes up what a crash left behind, then serves until `shutdown` resolves and the work that runs

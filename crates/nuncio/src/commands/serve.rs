@@ -204,7 +204,8 @@ fn banner(config: &Config, address: SocketAddr) {
     if std::io::stderr().is_terminal() || config.log == config::LogFormat::Text {
         eprintln!("{text}");
     } else {
-        tracing::info!(card = %format!("{url}/.well-known/agent-card.json"), store, access, "listening");
+        let card = format!("{url}/.well-known/agent-card.json");
+        tracing::info!(%address, card, store, access, "listening");
     }
 }
 

@@ -17,14 +17,19 @@ pub fn json_error(error: &Error) -> JsonError<'_> {
 /// An error as a 0.3 REST body. The text of 0.3 names no shape, so this holds what each of the three
 /// common readers looks for: `type` and `message`; `code`, `message` and `data`; `error`.
 pub fn rest_error(error: &Error) -> RestError<'_> {
-    RestError(error)
+    rest_error_as(error, error.kind.http_status())
+}
+
+/// The same under another HTTP status than the usual one.
+pub fn rest_error_as(error: &Error, status: u16) -> RestError<'_> {
+    RestError(error, status)
 }
 
 /// An error that serializes as `{"code", "message", "data"}`.
 pub struct JsonError<'a>(&'a Error);
 
 /// An error that serializes for every reader of 0.3 REST.
-pub struct RestError<'a>(&'a Error);
+pub struct RestError<'a>(&'a Error, u16);
 
 fn code(kind: ErrorKind) -> i32 {
     match kind {
@@ -50,7 +55,7 @@ impl Serialize for RestError<'_> {
         map.serialize_entry("code", &code(self.0.kind))?;
         map.serialize_entry("message", &self.0.message)?;
         map.serialize_entry("data", &Data(self.0))?;
-        map.serialize_entry("error", &self.0.status())?;
+        map.serialize_entry("error", &self.0.status(self.1))?;
         map.end()
     }
 }

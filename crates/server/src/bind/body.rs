@@ -17,6 +17,27 @@ pub(crate) enum Body {
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
+/// The body of an answer: read it as an [`http_body::Body`]. An event stream ends with its task, and is left
+/// by dropping it.
+pub struct ResponseBody(pub(crate) Body);
+
+impl HttpBody for ResponseBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.get_mut().0).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}
+
 impl Body {
     pub(crate) fn empty() -> Self {
         Self::Full(Bytes::new())

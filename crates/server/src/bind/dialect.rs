@@ -105,12 +105,17 @@ impl Dialect {
 
     /// The `error` of a JSON-RPC response, or a REST body.
     pub(crate) fn error(self, error: &Error) -> Vec<u8> {
+        self.error_as(error, error.kind.http_status())
+    }
+
+    /// The same under another HTTP status than the usual one, which REST bodies repeat.
+    pub(crate) fn error_as(self, error: &Error, status: u16) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
         match (self.binding, self.version) {
             (Binding::JsonRpc, Version::V1) => codec::encode_into(&error.jsonrpc(), &mut out),
             (Binding::JsonRpc, Version::V03) => codec::encode_into(&v03::json_error(error), &mut out),
-            (Binding::Rest, Version::V1) => codec::encode_into(&error.rest(), &mut out),
-            (Binding::Rest, Version::V03) => codec::encode_into(&v03::rest_error(error), &mut out),
+            (Binding::Rest, Version::V1) => codec::encode_into(&error.rest_as(status), &mut out),
+            (Binding::Rest, Version::V03) => codec::encode_into(&v03::rest_error_as(error, status), &mut out),
         }
         out
     }

@@ -7,10 +7,13 @@ use nuncio_protocol::{
     SendMessageRequest, SubscribeToTaskRequest,
 };
 
-use super::App;
+use super::{App, StreamPlace};
 use crate::call::{Call, Version};
 use crate::engine::{Close, Over, Sent, Subscription, TaskJson};
 use crate::metrics::Operation;
+
+/// The longest name of a tenant: it is kept with every task.
+const LONGEST_TENANT: usize = 512;
 
 /// What is asked for.
 pub(crate) enum Request {
@@ -40,7 +43,7 @@ pub(crate) enum Answer {
 /// An answer, or a stream of events.
 pub(crate) enum Outcome {
     Answer(Answer),
-    Stream(Subscription),
+    Stream(Subscription, StreamPlace),
     /// A stream whose only event is a direct answer.
     StreamOfOne(Message),
 }
@@ -76,6 +79,9 @@ impl Request {
 pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Result<Outcome, Error> {
     if call.scope.tenant.is_empty() && !request.tenant().is_empty() {
         call.scope.tenant = Arc::from(request.tenant());
+    }
+    if call.scope.tenant.len() > LONGEST_TENANT {
+        return Err(Error::invalid("tenant", "is longer than 512 characters"));
     }
     tracing::debug!(operation = ?request.operation(), version = call.version.as_str(), caller = %call.scope, "call");
     match request {
@@ -120,9 +126,11 @@ async fn send(app: &App, call: &Call, request: SendMessageRequest) -> Result<Out
 async fn stream(app: &App, call: &Call, request: SendMessageRequest) -> Result<Outcome, Error> {
     check_streaming(app)?;
     check_send(app, call, &request)?;
+    // Before anything starts: whoever is told to come back must find that nothing was done.
+    let place = app.stream_place()?;
     match app.engine.send(call, request).await? {
         Sent::Message(message) => Ok(Outcome::StreamOfOne(message)),
-        Sent::Task(handle) => Ok(Outcome::Stream(handle.stream().await?)),
+        Sent::Task(handle) => Ok(Outcome::Stream(handle.stream().await?, place)),
     }
 }
 
@@ -135,7 +143,8 @@ async fn subscribe(app: &App, call: &Call, request: &SubscribeToTaskRequest) -> 
         Version::V1 => (Close::WhenOver, Over::Refuse),
         Version::V03 => (Close::WhenInputRequired, Over::Show),
     };
-    Ok(Outcome::Stream(app.engine.subscribe(call, &request.id, close, over).await?))
+    let place = app.stream_place()?;
+    Ok(Outcome::Stream(app.engine.subscribe(call, &request.id, close, over).await?, place))
 }
 
 fn check_streaming(app: &App) -> Result<(), Error> {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use nuncio_protocol::{Error, ErrorKind};
 
 use super::body::{self, Body};
@@ -14,12 +13,11 @@ use super::{App, jsonrpc, rest};
 use crate::call::Version;
 
 /// Answers one request.
-pub(crate) async fn handle(
-    app: &App,
-    local: SocketAddr,
-    remote: SocketAddr,
-    request: Request<Incoming>,
-) -> Response<Body> {
+pub(crate) async fn handle<B>(app: &App, local: SocketAddr, remote: SocketAddr, request: Request<B>) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    B::Error: std::fmt::Display,
+{
     let (parts, incoming) = request.into_parts();
     if let Some(response) = public(app, &parts, local, remote).await {
         return response;
@@ -105,8 +103,9 @@ fn unauthorized() -> Response<Body> {
 
 fn method_not_allowed(allow: &'static str) -> Response<Body> {
     let error = Error::new(ErrorKind::MethodNotFound, format!("This path takes {allow}"));
-    let body = nuncio_protocol::codec::encode(&error.rest());
-    let mut response = bytes_response(StatusCode::METHOD_NOT_ALLOWED, JSON, body);
+    let status = StatusCode::METHOD_NOT_ALLOWED;
+    let body = nuncio_protocol::codec::encode(&error.rest_as(status.as_u16()));
+    let mut response = bytes_response(status, JSON, body);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
     response
 }

@@ -42,6 +42,10 @@ pub(crate) async fn handle(app: &App, parts: &Parts, caller: Arc<str>, body: Res
         Ok(response) => response,
         Err(error) => {
             app.metrics.errors.inc();
+            // 0.3 clients that resubscribe take nothing but a stream.
+            if request.method == "tasks/resubscribe" && refusal_status(error.kind).is_none() {
+                return sse::failed(dialect, Some(request.id), &error);
+            }
             failure(dialect, request.id, &error)
         }
     }
@@ -75,7 +79,7 @@ async fn carry_out(
             let result = dialect.answer(answer)?;
             bytes_response(StatusCode::OK, JSON, jsonrpc::result(request.id, &result))
         }
-        Outcome::Stream(subscription) => sse::response(app, subscription, dialect, Some(request.id))?,
+        Outcome::Stream(subscription, place) => sse::response(app, subscription, place, dialect, Some(request.id)),
         Outcome::StreamOfOne(message) => sse::one(dialect, Some(request.id), &dialect.message_event(message)),
     };
     echo_extensions(&mut response, dialect.version, &extensions);

@@ -12,7 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -66,10 +66,21 @@ pub(crate) async fn run(app: Arc<App>, listener: TcpListener, stop: Cancellation
 
 /// Says that there is no room, instead of letting the client guess.
 async fn turn_away(mut stream: TcpStream) {
-    const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
-        content-length: 41\r\nconnection: close\r\n\r\n{\"error\":\"The server has no room for you\"}";
-    let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(FULL)).await;
-    let _ = tokio::time::timeout(Duration::from_secs(1), stream.shutdown()).await;
+    const FULL: &str = "{\"error\":\"The server has all the connections it can hold: try again later\"}";
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{FULL}",
+        FULL.len()
+    );
+    let say = async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await?;
+        // Closing with the request unread would take the answer away from the client again.
+        let mut unread = [0; 4096];
+        while stream.read(&mut unread).await? > 0 {}
+        io::Result::Ok(())
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), say).await;
 }
 
 async fn serve(app: &Arc<App>, watch: &Arc<Watch>, stream: TcpStream, remote: SocketAddr) {

@@ -80,8 +80,8 @@ pub(crate) fn pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, 
 }
 
 /// One query parameter.
-fn query<'a>(parts: &'a Parts, name: &str) -> Option<Cow<'a, str>> {
-    pairs(parts.uri.query()?).find(|(found, _)| found == name).map(|(_, value)| value)
+pub(crate) fn query<'a>(parts: &'a Parts, name: &str) -> Option<Cow<'a, str>> {
+    pairs(parts.uri.query()?).find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
 fn decode(text: &str) -> Cow<'_, str> {

@@ -39,8 +39,8 @@ enum Verb<'a> {
 /// Whether a path belongs to this binding, and with which version.
 enum Found<'a> {
     Route(Route<'a>, Version),
-    WrongMethod(&'static str),
-    Nothing,
+    WrongMethod(&'static str, Version),
+    Nothing(Version),
 }
 
 /// Whether a request needs its body read.
@@ -54,10 +54,10 @@ pub(crate) async fn handle(app: &App, parts: &Parts, caller: Arc<str>, body: Res
     let hint = asked.as_ref().ok().copied().flatten();
     let (route, version) = match find(parts, hint) {
         Found::Route(route, version) => (route, version),
-        Found::WrongMethod(allow) => return wrong_method(parts, allow),
-        Found::Nothing => {
+        Found::WrongMethod(allow, version) => return wrong_method(parts, version, allow),
+        Found::Nothing(version) => {
             let error = Error::new(ErrorKind::MethodNotFound, "There is nothing at this path");
-            return failure(parts, Dialect::rest(hint.unwrap_or(Version::V1)), &error, StatusCode::NOT_FOUND);
+            return failure(parts, Dialect::rest(version), &error, StatusCode::NOT_FOUND);
         }
     };
     let dialect = Dialect::rest(version);
@@ -86,7 +86,12 @@ async fn carry_out(
     }
     check_content_type(parts)?;
     let body = body?;
-    let call = params::call(app, parts, caller, dialect.version, &route.tenant);
+    // The path names the tenant, else the query, else the body.
+    let tenant = match &route.tenant {
+        tenant if tenant.is_empty() => params::query(parts, "tenant").unwrap_or_default(),
+        tenant => tenant.clone(),
+    };
+    let call = params::call(app, parts, caller, dialect.version, &tenant);
     let read = read(parts, dialect.version, &route.verb, &body);
     let operation = read.as_ref().map_or_else(|_| operation(&route.verb), Request::operation);
     app.metrics.call(operation, Binding::Rest, dialect.version);
@@ -95,7 +100,7 @@ async fn carry_out(
         Outcome::Answer(answer) => {
             bytes_response(StatusCode::OK, media_type(parts, dialect.version), dialect.answer(answer)?)
         }
-        Outcome::Stream(subscription) => sse::response(app, subscription, dialect, None)?,
+        Outcome::Stream(subscription, place) => sse::response(app, subscription, place, dialect, None),
         Outcome::StreamOfOne(message) => sse::one(dialect, None, &dialect.message_event(message)),
     };
     echo_extensions(&mut response, dialect.version, &extensions);
@@ -112,21 +117,22 @@ fn find<'a>(parts: &'a Parts, version: Option<Version>) -> Found<'a> {
     if segments.first() == Some(&"v1") && version != Some(Version::V1) {
         return match verb(&parts.method, &segments[1..], Version::V03) {
             Ok(Some(verb)) => Found::Route(Route { tenant: "".into(), verb }, Version::V03),
-            Ok(None) => Found::Nothing,
-            Err(allow) => Found::WrongMethod(allow),
+            Ok(None) => Found::Nothing(Version::V03),
+            Err(allow) => Found::WrongMethod(allow, Version::V03),
         };
     }
+    let nothing = Found::Nothing(version.unwrap_or(Version::V1));
     match verb(&parts.method, &segments, Version::V1) {
         Ok(Some(verb)) => return Found::Route(Route { tenant: "".into(), verb }, Version::V1),
-        Err(allow) => return Found::WrongMethod(allow),
+        Err(allow) => return Found::WrongMethod(allow, Version::V1),
         Ok(None) => {}
     }
-    let Some((first, rest)) = segments.split_first() else { return Found::Nothing };
-    let Some(tenant) = params::segment(first).filter(|tenant| !tenant.is_empty()) else { return Found::Nothing };
+    let Some((first, rest)) = segments.split_first() else { return nothing };
+    let Some(tenant) = params::segment(first).filter(|tenant| !tenant.is_empty()) else { return nothing };
     match verb(&parts.method, rest, Version::V1) {
         Ok(Some(verb)) => Found::Route(Route { tenant, verb }, Version::V1),
-        Ok(None) => Found::Nothing,
-        Err(allow) => Found::WrongMethod(allow),
+        Ok(None) => nothing,
+        Err(allow) => Found::WrongMethod(allow, Version::V1),
     }
 }
 
@@ -200,7 +206,6 @@ fn read(parts: &Parts, version: Version, verb: &Verb<'_>, body: &[u8]) -> Result
                     "historyLength" | "history_length" => {
                         request.history_length = Some(number("historyLength", &value)?);
                     }
-                    "tenant" => request.tenant = value.into(),
                     _ => {}
                 }
             }
@@ -216,7 +221,11 @@ fn read(parts: &Parts, version: Version, verb: &Verb<'_>, body: &[u8]) -> Result
         (Verb::Cancel(id), Version::V03) => {
             Request::Cancel(CancelTaskRequest { id: (&**id).into(), ..CancelTaskRequest::default() })
         }
-        (Verb::Subscribe(id), _) => {
+        (Verb::Subscribe(id), Version::V1) => {
+            let request: SubscribeToTaskRequest = optional_body(body)?;
+            Request::Subscribe(SubscribeToTaskRequest { id: (&**id).into(), ..request })
+        }
+        (Verb::Subscribe(id), Version::V03) => {
             Request::Subscribe(SubscribeToTaskRequest { id: (&**id).into(), ..SubscribeToTaskRequest::default() })
         }
         (Verb::Push(operation), _) => Request::Push(*operation),
@@ -255,7 +264,6 @@ fn list(parts: &Parts) -> Result<ListTasksRequest, Error> {
                 request.status_timestamp_after = Some(time.ok_or_else(wrong)?);
             }
             "includeArtifacts" | "include_artifacts" => request.include_artifacts = Some(truth(&value)?),
-            "tenant" => request.tenant = value.into(),
             _ => {}
         }
     }
@@ -311,14 +319,15 @@ fn status(kind: ErrorKind, parts: &Parts) -> StatusCode {
 }
 
 fn failure(parts: &Parts, dialect: Dialect, error: &Error, status: StatusCode) -> Response<Body> {
-    let mut response = bytes_response(status, media_type(parts, dialect.version), dialect.error(error));
+    let mut response =
+        bytes_response(status, media_type(parts, dialect.version), dialect.error_as(error, status.as_u16()));
     super::http::retry_after(&mut response, error.kind);
     response
 }
 
-fn wrong_method(parts: &Parts, allow: &'static str) -> Response<Body> {
+fn wrong_method(parts: &Parts, version: Version, allow: &'static str) -> Response<Body> {
     let error = Error::new(ErrorKind::MethodNotFound, format!("This path takes {allow}"));
-    let mut response = failure(parts, Dialect::rest(Version::V1), &error, StatusCode::METHOD_NOT_ALLOWED);
+    let mut response = failure(parts, Dialect::rest(version), &error, StatusCode::METHOD_NOT_ALLOWED);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
     response
 }

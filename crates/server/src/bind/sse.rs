@@ -19,10 +19,10 @@ use crate::engine::{Event, Subscription};
 pub(crate) fn response(
     app: &App,
     subscription: Subscription,
+    place: StreamPlace,
     dialect: Dialect,
     id: Option<Id<'_>>,
-) -> Result<Response<Body>, Error> {
-    let place = app.stream_place()?;
+) -> Response<Body> {
     let every = app.http.keep_alive;
     let mut beat = interval_at(tokio::time::Instant::now() + every, every);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -36,13 +36,20 @@ pub(crate) fn response(
         _place: place,
     };
     let body = stream::unfold(state, async |mut state| state.next().await.map(|bytes| (bytes, state)));
-    Ok(event_stream(Body::Stream(Box::pin(body))))
+    event_stream(Body::Stream(Box::pin(body)))
 }
 
 /// A stream that holds one event without a number.
 pub(crate) fn one(dialect: Dialect, id: Option<Id<'_>>, event: &[u8]) -> Response<Body> {
     let mut out = Vec::with_capacity(event.len() + 64);
     Frame::new(dialect, id).write(None, event, &mut out);
+    event_stream(Body::Full(out.into()))
+}
+
+/// A stream that holds one error.
+pub(crate) fn failed(dialect: Dialect, id: Option<Id<'_>>, error: &Error) -> Response<Body> {
+    let mut out = Vec::with_capacity(256);
+    Frame::new(dialect, id).write_error(error, &mut out);
     event_stream(Body::Full(out.into()))
 }
 

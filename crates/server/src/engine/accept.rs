@@ -162,7 +162,8 @@ impl Engine {
             }
         };
         self.metrics.events.inc();
-        let live = Live::fresh(task_key, call.scope.clone(), task, body, self.store.clone());
+        let live =
+            Live::fresh(task_key, call.scope.clone(), task, body, self.store.clone(), self.metrics.events.clone());
         let live = self.hub.insert(live);
         self.submit(self.hub.hold(live.clone()), message, room, room == Room::Now, false);
         Ok(Sent::Task(Handle { engine: self.clone(), live, from: 1 }))

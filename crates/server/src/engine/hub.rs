@@ -4,15 +4,17 @@ use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
 
 use super::live::Live;
 use crate::map::Map;
 use crate::store::{Store, TaskKey, TaskRow};
 
 /// One [`Live`] per task for all who need it; it goes when the last of them has gone.
-#[derive(Default)]
 pub(crate) struct Hub {
     tasks: Mutex<Map<TaskKey, Weak<Live>>>,
+    /// Counts the events that these tasks write.
+    events: Counter,
 }
 
 /// A hold on a task in memory.
@@ -43,6 +45,11 @@ impl Drop for Held {
 }
 
 impl Hub {
+    /// Without tasks.
+    pub(crate) fn new(events: Counter) -> Arc<Self> {
+        Arc::new(Self { tasks: Mutex::default(), events })
+    }
+
     /// A hold on a task, which forgets the task when it was the last one.
     pub(crate) fn hold(self: &Arc<Self>, live: Arc<Live>) -> Held {
         Held { hub: self.clone(), live: Some(live) }
@@ -63,7 +70,7 @@ impl Hub {
         {
             return self.hold(live);
         }
-        let live = Arc::new(Live::known(row, store.clone()));
+        let live = Arc::new(Live::known(row, store.clone(), self.events.clone()));
         tasks.insert(row.key, Arc::downgrade(&live));
         self.hold(live)
     }

@@ -14,6 +14,7 @@ use nuncio_protocol::{
     TaskStatus, TaskStatusUpdateEvent, Timestamp, codec,
 };
 use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{Notify, OnceCell};
 
 use super::fold::Fold;
@@ -142,6 +143,8 @@ pub(crate) struct Live {
     /// Wakes a turn that waits for an answer.
     pub(crate) answered: Notify,
     store: Arc<dyn Store>,
+    /// Counts what is handed to the store.
+    events: Counter,
 }
 
 #[derive(Default)]
@@ -179,7 +182,7 @@ pub(crate) struct Progress {
 
 impl Live {
     /// A task that is known to the store; its fold is loaded by whoever needs it first.
-    pub(crate) fn known(row: &TaskRow, store: Arc<dyn Store>) -> Self {
+    pub(crate) fn known(row: &TaskRow, store: Arc<dyn Store>, events: Counter) -> Self {
         Self {
             key: row.key,
             scope: row.scope.clone(),
@@ -192,11 +195,19 @@ impl Live {
             moved: Notify::new(),
             answered: Notify::new(),
             store,
+            events,
         }
     }
 
     /// A task that was created just now with its first event.
-    pub(crate) fn fresh(key: TaskKey, scope: Scope, task: Task, first: Bytes, store: Arc<dyn Store>) -> Self {
+    pub(crate) fn fresh(
+        key: TaskKey,
+        scope: Scope,
+        task: Task,
+        first: Bytes,
+        store: Arc<dyn Store>,
+        events: Counter,
+    ) -> Self {
         let (id, context_id) = (task.id.clone(), task.context_id.clone());
         let state = task.status.state;
         let tail_bytes = first.len();
@@ -224,6 +235,7 @@ impl Live {
             moved: Notify::new(),
             answered: Notify::new(),
             store,
+            events,
         }
     }
 
@@ -377,6 +389,7 @@ impl Live {
             key,
             ack: self.clone(),
         });
+        self.events.inc();
         Ok(())
     }
 

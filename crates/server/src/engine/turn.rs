@@ -372,9 +372,7 @@ impl Turn {
     }
 
     fn write(&self, update: Update) -> Result<Seq, AgentError> {
-        let written = self.live.write(update);
-        self.engine.metrics.events.inc();
-        written.map_err(|error: WriteError| {
+        self.live.write(update).map_err(|error: WriteError| {
             tracing::debug!(task = %self.live.id, %error, "the turn cannot write");
             AgentError::Stopped
         })
