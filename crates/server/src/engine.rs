@@ -208,6 +208,13 @@ impl Engine {
     }
 }
 
+/// Work that must not stop half-way because the connection that asked for it is gone.
+async fn carry_through<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::internal()))
+}
+
 fn now() -> Micros {
     Timestamp::now().as_micros()
 }

@@ -12,7 +12,9 @@ use super::hub::Held;
 use super::live::{Incoming, Live, WriteError};
 use super::schedule::{Control, Full, Job, Room};
 use super::subscribe::{Close, Subscription};
-use super::{Engine, IdempotentSend, KEY_LIFE, TaskJson, append_error, micros, now, shutting_down, store_error};
+use super::{
+    Engine, IdempotentSend, KEY_LIFE, TaskJson, append_error, carry_through, micros, now, shutting_down, store_error,
+};
 use crate::call::Call;
 use crate::store::{Created, IdempotencyKey, NewTask, Scope, Seq, State, TaskKey, TaskRow};
 
@@ -69,9 +71,15 @@ impl Handle {
 }
 
 impl Engine {
-    /// Takes a message. When this returns, the message is durable and its turn runs or waits.
+    /// Takes a message. When this returns, the message is durable and its turn runs or waits. Once
+    /// begun it is carried through, even if nobody waits for it any more.
     pub async fn send(self: &Arc<Self>, call: &Call, request: SendMessageRequest) -> Result<Sent, Error> {
         Error::check(request.violations())?;
+        let (engine, call) = (self.clone(), call.clone());
+        carry_through(async move { engine.accept(&call, request).await }).await
+    }
+
+    async fn accept(self: &Arc<Self>, call: &Call, request: SendMessageRequest) -> Result<Sent, Error> {
         if self.is_draining() {
             return Err(shutting_down());
         }
