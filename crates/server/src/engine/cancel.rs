@@ -43,7 +43,9 @@ impl Engine {
                     let _ = tokio::time::timeout(patience, live.wait(|_, state| state.is_terminal())).await;
                 }
             }
-            // Not begun, or deaf: the turn ends here, and whatever it still writes is refused.
+            // Not begun, or deaf: the turn ends here, and whatever it still writes is refused. It may
+            // also just begin, which changes its lease.
+            let _gate = live.gate.lock().await;
             let _ = live.write(Update::state(TaskState::Canceled));
             return Ok(());
         }

@@ -70,7 +70,13 @@ impl Engine {
         }
     }
 
+    /// Takes the lease of a task that waited without one, unless it was canceled meanwhile. Nobody
+    /// else writes to it while its lease changes.
     async fn claim_for(&self, live: &Arc<Live>) -> bool {
+        let _gate = live.gate.lock().await;
+        if !live.is_open() {
+            return false;
+        }
         match self.store.claim(live.key, live.epoch(), self.lease(), false).await {
             Ok(Some(row)) => {
                 live.open(row.epoch);
