@@ -56,7 +56,10 @@ impl Engine {
             }
             let outcome = self.call_agent(&live, &mut turn, &control).await;
             match close(&live, &mut turn, outcome) {
-                Ok(Some(message)) => turn.take(message),
+                Ok(Some(message)) => {
+                    control.begin();
+                    turn.take(message);
+                }
                 Ok(None) => break,
                 Err(error) => {
                     tracing::debug!(task = %live.id, %error, "the turn was ended by somebody else");
