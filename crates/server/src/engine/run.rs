@@ -26,9 +26,9 @@ impl Engine {
     pub(super) fn start(self: &Arc<Self>, job: Job) {
         let engine = self.clone();
         tokio::spawn(async move {
-            let live = engine.hub.hold(job.live.clone());
+            let (live, control) = (engine.hub.hold(job.live.clone()), job.control.clone());
             engine.run(job).await;
-            let next = engine.schedule.finished(Some(live.key), &live.scope, &live.context_id);
+            let next = engine.schedule.finished(Some((live.key, &control)), &live.scope, &live.context_id);
             drop(live);
             if let Some(next) = next {
                 engine.start(next);
