@@ -128,6 +128,8 @@ pub struct Engine {
     schedule: Schedule,
     /// This process, for as long as it lives.
     node: Arc<str>,
+    /// Since when.
+    since: Micros,
     /// Sends with the same key are decided one after the other.
     keys: Vec<tokio::sync::Mutex<()>>,
     draining: AtomicBool,
@@ -151,6 +153,7 @@ impl Engine {
             hub: Arc::default(),
             schedule,
             node: uuid::Uuid::new_v4().to_string().into(),
+            since: now(),
             keys: (0..64).map(|_| tokio::sync::Mutex::default()).collect(),
             draining: AtomicBool::new(false),
         })

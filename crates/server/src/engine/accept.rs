@@ -16,7 +16,7 @@ use super::{
     Engine, IdempotentSend, KEY_LIFE, TaskJson, append_error, carry_through, micros, now, shutting_down, store_error,
 };
 use crate::call::Call;
-use crate::store::{Created, IdempotencyKey, NewTask, Scope, Seq, State, TaskKey, TaskRow};
+use crate::store::{Created, IdempotencyKey, Lease, NewTask, Scope, Seq, State, TaskKey, TaskRow};
 
 /// The longest id or key that a caller may choose.
 const LONGEST_ID: usize = 512;
@@ -205,9 +205,12 @@ impl Engine {
         }
         let room = self.schedule.reserve(&live.scope, &live.context_id).map_err(|Full| full())?;
         let message = incoming.message.clone();
-        match self.claim_and_begin(live, incoming).await {
+        // Without room it waits without a lease, so that a crash before its turn does not count as one in it.
+        let now = room == Room::Now;
+        let lease = if now { self.lease() } else { Self::no_lease() };
+        match self.claim_and_begin(live, incoming, lease).await {
             Ok(from) => {
-                self.submit(self.hub.hold(live.clone()), message, room, true, false);
+                self.submit(self.hub.hold(live.clone()), message, room, now, false);
                 Ok(from)
             }
             Err(error) => {
@@ -219,8 +222,8 @@ impl Engine {
         }
     }
 
-    async fn claim_and_begin(&self, live: &Arc<Live>, incoming: Box<Incoming>) -> Result<Seq, Error> {
-        let claimed = self.store.claim(live.key, live.epoch(), self.lease(), false).await;
+    async fn claim_and_begin(&self, live: &Arc<Live>, incoming: Box<Incoming>, lease: Lease) -> Result<Seq, Error> {
+        let claimed = self.store.claim(live.key, live.epoch(), lease, false).await;
         let row = claimed.map_err(|error| store_error(&error))?;
         let row = row.ok_or_else(|| Error::new(ErrorKind::Unavailable, "The task is busy elsewhere: try again"))?;
         live.open(row.epoch);
