@@ -255,14 +255,14 @@ impl Engine {
 
     fn idempotency_key(&self, call: &Call, message: &Message) -> Result<Option<IdempotencyKey>, Error> {
         let key = match (&call.idempotency_key, self.options.idempotent_send) {
+            (Some(key), _) if key.is_empty() || key.len() > LONGEST_ID => {
+                return Err(Error::invalid("Idempotency-Key", "must be from 1 to 512 characters"));
+            }
             (Some(key), _) => key.clone(),
-            // Apart from the keys that callers choose, so that neither can be mistaken for the other.
-            (None, IdempotentSend::MessageId) => format!("message-id:{}", message.message_id).into(),
+            // No header can hold the first character, so that neither can be mistaken for the other.
+            (None, IdempotentSend::MessageId) => format!("\n{}", message.message_id).into(),
             (None, IdempotentSend::Key) => return Ok(None),
         };
-        if key.is_empty() || key.len() > LONGEST_ID {
-            return Err(Error::invalid("Idempotency-Key", "must be from 1 to 512 characters"));
-        }
         Ok(Some(IdempotencyKey { key, since: now() - micros(KEY_LIFE) }))
     }
 
