@@ -2,15 +2,19 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use serde_json::{Value, json};
 
 pub mod raw;
+
+mod random;
 mod sse;
 
+pub use random::Random;
+pub use reqwest::RequestBuilder;
 pub use sse::{Sse, SseEvent};
 
 /// The longest that anything in a test may take.
@@ -72,7 +76,20 @@ impl Server {
     /// Sends SIGTERM and waits for the end. Returns the exit code.
     pub fn terminate(&mut self) -> Option<i32> {
         self.signal("TERM");
-        self.child.wait().expect("it ends").code()
+        self.ended()
+    }
+
+    /// Waits until it has ended by itself. Returns the exit code.
+    pub fn ended(&mut self) -> Option<i32> {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(Instant::now() < until, "the server does not end");
+        None
     }
 
     /// Sends a signal by name.
@@ -111,43 +128,156 @@ impl Server {
         text.lines().filter(is_it).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
-    /// A JSON-RPC call of A2A 1.0. Returns the whole response.
-    pub async fn rpc(&self, method: &str, params: Value) -> Value {
+    /// A POST of A2A 1.0.
+    pub fn post(&self, path: &str, body: &Value) -> RequestBuilder {
+        client().post(format!("{}{path}", self.url)).header("A2A-Version", "1.0").json(body)
+    }
+
+    /// A GET of A2A 1.0.
+    pub fn get(&self, path: &str) -> RequestBuilder {
+        client().get(format!("{}{path}", self.url)).header("A2A-Version", "1.0")
+    }
+
+    /// A JSON-RPC request; the method says which version.
+    pub fn rpc_request(&self, method: &str, params: &Value) -> RequestBuilder {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let mut request = client().post(&self.url).json(&body);
-        if !method.contains('/') {
-            request = request.header("A2A-Version", "1.0");
-        }
-        request.send().await.expect("an answer").json().await.expect("JSON")
+        let request = client().post(&self.url).json(&body);
+        if method.contains('/') { request } else { request.header("A2A-Version", "1.0") }
+    }
+
+    /// A JSON-RPC call. Returns the whole response.
+    pub async fn rpc(&self, method: &str, params: Value) -> Value {
+        answer(self.rpc_request(method, &params)).await.1
     }
 
     /// Sends a text and returns the task that answers it.
     pub async fn send(&self, text: &str) -> Value {
-        let answer = self.rpc("SendMessage", message(text)).await;
-        answer["result"]["task"].clone()
+        self.send_params(message(text)).await
     }
 
     /// Sends a text without waiting and returns the task.
     pub async fn send_async(&self, text: &str) -> Value {
-        let mut params = message(text);
-        params["configuration"] = json!({ "returnImmediately": true });
-        self.rpc("SendMessage", params).await["result"]["task"].clone()
+        self.send_params(at_once(message(text))).await
+    }
+
+    /// Sends these parameters and returns the task.
+    pub async fn send_params(&self, params: Value) -> Value {
+        let answer = self.rpc("SendMessage", params).await;
+        assert!(answer["result"]["task"].is_object(), "a task: {answer}");
+        answer["result"]["task"].clone()
+    }
+
+    /// The task with this id.
+    pub async fn task(&self, id: &str) -> Value {
+        let answer = self.rpc("GetTask", json!({ "id": id })).await;
+        assert!(answer["result"].is_object(), "a task: {answer}");
+        answer["result"].clone()
+    }
+
+    /// The task with this id as soon as it is in this state (its name without `TASK_STATE_`).
+    pub async fn until(&self, id: &str, wanted: &str) -> Value {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let task = self.task(id).await;
+            if state(&task) == wanted {
+                return task;
+            }
+            assert!(Instant::now() < until, "{wanted} is not reached: {task}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Cancels a task and returns it.
+    pub async fn cancel(&self, id: &str) -> Value {
+        let answer = self.rpc("CancelTask", json!({ "id": id })).await;
+        assert!(answer["result"].is_object(), "a task: {answer}");
+        answer["result"].clone()
+    }
+
+    /// All events of a task that is over.
+    pub async fn log(&self, id: &str) -> Vec<SseEvent> {
+        self.subscribe(id, Some(0)).await.all().await
+    }
+
+    /// How many tasks are in this state.
+    pub async fn count(&self, state: &str) -> u64 {
+        let answer = self.rpc("ListTasks", json!({ "status": format!("TASK_STATE_{state}") })).await;
+        answer["result"]["totalSize"].as_u64().expect("a number")
     }
 
     /// Streams the answer to a text over REST.
     pub async fn stream(&self, text: &str) -> Sse {
-        let request = client().post(format!("{}/message:stream", self.url)).json(&message(text));
-        Sse::open(request.header("A2A-Version", "1.0")).await
+        Sse::open(self.post("/message:stream", &message(text))).await
     }
 
     /// Follows a task over REST, after an event if one is given.
     pub async fn subscribe(&self, task: &str, after: Option<u64>) -> Sse {
-        let mut request = client().post(format!("{}/tasks/{task}:subscribe", self.url)).header("A2A-Version", "1.0");
-        if let Some(after) = after {
-            request = request.header("Last-Event-ID", after.to_string());
-        }
-        Sse::open(request).await
+        Sse::open(Wire::Rest.subscribe(self, task, after)).await
     }
+}
+
+/// The four ways to say the same thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wire {
+    /// JSON-RPC of 1.0.
+    Rpc,
+    /// REST of 1.0.
+    Rest,
+    /// JSON-RPC of 0.3.
+    OldRpc,
+    /// REST of 0.3.
+    OldRest,
+}
+
+impl Wire {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Rpc, Self::Rest, Self::OldRpc, Self::OldRest];
+
+    /// Whether it is 1.0.
+    pub fn is_new(self) -> bool {
+        matches!(self, Self::Rpc | Self::Rest)
+    }
+
+    /// A request to stream the answer to a text.
+    pub fn stream(self, server: &Server, text: &str) -> RequestBuilder {
+        let parts = json!([{ "kind": "text", "text": text }]);
+        match self {
+            Self::Rpc => server.rpc_request("SendStreamingMessage", &message(text)),
+            Self::Rest => server.post("/message:stream", &message(text)),
+            Self::OldRpc => {
+                let message = json!({ "kind": "message", "messageId": "m-1", "role": "user", "parts": parts });
+                server.rpc_request("message/stream", &json!({ "message": message }))
+            }
+            Self::OldRest => {
+                let message = json!({ "message_id": "m-1", "role": "ROLE_USER", "content": [{ "text": text }] });
+                client().post(format!("{}/v1/message:stream", server.url)).json(&json!({ "request": message }))
+            }
+        }
+    }
+
+    /// A request to follow a task, after an event if one is given.
+    pub fn subscribe(self, server: &Server, task: &str, after: Option<u64>) -> RequestBuilder {
+        let id = json!({ "id": task });
+        let request = match self {
+            Self::Rpc => server.rpc_request("SubscribeToTask", &id),
+            Self::Rest => server.post(&format!("/tasks/{task}:subscribe"), &json!({})),
+            Self::OldRpc => server.rpc_request("tasks/resubscribe", &id),
+            Self::OldRest => client().post(format!("{}/v1/tasks/{task}:subscribe", server.url)),
+        };
+        match after {
+            Some(after) => request.header("Last-Event-ID", after.to_string()),
+            None => request,
+        }
+    }
+}
+
+/// Sends a request and reads a JSON answer and its HTTP status.
+pub async fn answer(request: RequestBuilder) -> (u16, Value) {
+    let all = async {
+        let response = request.send().await.expect("an answer");
+        (response.status().as_u16(), response.json().await.expect("JSON"))
+    };
+    tokio::time::timeout(PATIENCE, all).await.expect("an answer within the time")
 }
 
 impl Drop for Server {
@@ -170,12 +300,25 @@ fn launch(args: &[String], data: &Path, port: u16) -> (Child, u16) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary can be started");
-    let mut log = BufReader::new(child.stderr.take().expect("a pipe"));
+    let log = BufReader::new(child.stderr.take().expect("a pipe"));
+    match read_port(log) {
+        Ok(port) => (child, port),
+        Err(seen) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("the server did not start:\n{seen}");
+        }
+    }
+}
+
+/// Where the server listens; without that, all that it said. The rest of its log is shown on request.
+fn read_port(mut log: BufReader<ChildStderr>) -> Result<u16, String> {
     let mut seen = String::new();
     loop {
         let mut line = String::new();
-        let n = log.read_line(&mut line).expect("the log can be read");
-        assert!(n > 0, "the server did not start:\n{seen}");
+        if log.read_line(&mut line).expect("the log can be read") == 0 {
+            return Err(seen);
+        }
         if let Some(port) = port_in(&line) {
             let echo = std::env::var_os("NUNCIO_TEST_LOG").is_some();
             std::thread::spawn(move || {
@@ -185,7 +328,7 @@ fn launch(args: &[String], data: &Path, port: u16) -> (Child, u16) {
                     }
                 }
             });
-            return (child, port);
+            return Ok(port);
         }
         seen.push_str(&line);
     }
@@ -207,4 +350,52 @@ pub fn client() -> reqwest::Client {
 /// Parameters of a send with one text part.
 pub fn message(text: &str) -> Value {
     json!({ "message": { "messageId": "m-1", "role": "ROLE_USER", "parts": [{ "text": text }] } })
+}
+
+/// The same, for a task that exists.
+pub fn follow_up(task: &Value, text: &str) -> Value {
+    let mut params = message(text);
+    params["message"]["messageId"] = json!("m-2");
+    params["message"]["taskId"] = task["id"].clone();
+    params
+}
+
+/// The same, for a conversation that exists.
+pub fn in_context(context: &Value, text: &str) -> Value {
+    let mut params = message(text);
+    params["message"]["contextId"] = context.clone();
+    params
+}
+
+/// The same, to be answered without waiting.
+pub fn at_once(mut params: Value) -> Value {
+    params["configuration"] = json!({ "returnImmediately": true });
+    params
+}
+
+/// The id of a task.
+pub fn id(task: &Value) -> &str {
+    task["id"].as_str().expect("an id")
+}
+
+/// The state of a task, without `TASK_STATE_`.
+pub fn state(task: &Value) -> &str {
+    task["status"]["state"].as_str().and_then(|state| state.strip_prefix("TASK_STATE_")).unwrap_or_default()
+}
+
+/// Whether a task of 1.0 is over.
+pub fn is_over(task: &Value) -> bool {
+    matches!(state(task), "COMPLETED" | "FAILED" | "CANCELED" | "REJECTED")
+}
+
+/// What the agent says in the status of a task.
+pub fn words(task: &Value) -> &str {
+    task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
+}
+
+/// The texts of all artifacts, the chunks of each put together.
+pub fn texts(task: &Value) -> Vec<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |part: &Value| part["text"].as_str().unwrap_or_default().to_owned();
+    list(&task["artifacts"]).iter().map(|artifact| list(&artifact["parts"]).iter().map(text).collect()).collect()
 }

@@ -1,5 +1,7 @@
 //! Server-sent events, read plainly.
 
+use std::collections::VecDeque;
+
 use serde_json::Value;
 
 use crate::PATIENCE;
@@ -15,16 +17,44 @@ pub struct SseEvent {
     pub data: Value,
 }
 
+impl SseEvent {
+    /// What it holds, without the envelope of JSON-RPC.
+    pub fn body(&self) -> &Value {
+        self.data.get("result").unwrap_or(&self.data)
+    }
+
+    /// The state of the task that it tells, in any dialect; empty if it tells none.
+    pub fn state(&self) -> &str {
+        let body = self.body();
+        let body = ["task", "statusUpdate"].iter().find_map(|name| body.get(name)).unwrap_or(body);
+        body["status"]["state"].as_str().unwrap_or_default()
+    }
+
+    /// The text of the chunk that it brings, in any dialect.
+    pub fn chunk(&self) -> Option<&str> {
+        let body = self.body();
+        body.get("artifactUpdate").unwrap_or(body).get("artifact")?["parts"][0]["text"].as_str()
+    }
+}
+
 /// A stream that is being read.
 pub struct Sse {
     response: reqwest::Response,
     buffer: Vec<u8>,
+    /// Up to where the buffer holds no end of an event.
+    looked: usize,
+    ready: VecDeque<SseEvent>,
 }
 
 impl Sse {
     /// Sends a request and expects a stream.
     pub async fn open(request: reqwest::RequestBuilder) -> Self {
-        let response = request.header("Accept", "text/event-stream").send().await.expect("an answer");
+        Self::try_open(request).await.expect("a connection")
+    }
+
+    /// The same where the server may not be there; that there is a stream if it is, is still expected.
+    pub async fn try_open(request: reqwest::RequestBuilder) -> reqwest::Result<Self> {
+        let response = request.header("Accept", "text/event-stream").send().await?;
         let kind = response.headers().get("content-type").map(|v| v.to_str().expect("text").to_owned());
         if kind.as_deref() != Some("text/event-stream") {
             let status = response.status();
@@ -32,7 +62,7 @@ impl Sse {
             assert_eq!(kind.as_deref(), Some("text/event-stream"), "no stream but {status}: {text}");
             unreachable!()
         }
-        Self { response, buffer: Vec::new() }
+        Ok(Self { response, buffer: Vec::new(), looked: 0, ready: VecDeque::new() })
     }
 
     /// The headers of the answer.
@@ -43,19 +73,28 @@ impl Sse {
     /// The next event; `None` at the end, and also when the connection breaks.
     pub async fn next(&mut self) -> Option<SseEvent> {
         loop {
-            if let Some(end) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
-                let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
-                if let Some(event) = parse(&String::from_utf8(block).expect("UTF-8")) {
-                    return Some(event);
-                }
-                continue;
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
             }
             let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await.expect("something within the time");
             match chunk {
-                Ok(Some(chunk)) => self.buffer.extend_from_slice(&chunk),
+                Ok(Some(chunk)) => self.take(&chunk),
                 Ok(None) | Err(_) => return None,
             }
         }
+    }
+
+    /// Reads on to the first event with this state.
+    pub async fn until(&mut self, state: &str) -> SseEvent {
+        let mut last = None;
+        while let Some(event) = self.next().await {
+            if event.state() == state {
+                return event;
+            }
+            last = Some(event);
+        }
+        assert_eq!(Some(state), None, "the stream ended without it, after {last:?}");
+        unreachable!()
     }
 
     /// All events to the end.
@@ -65,6 +104,19 @@ impl Sse {
             all.push(event);
         }
         all
+    }
+
+    fn take(&mut self, chunk: &[u8]) {
+        self.buffer.extend_from_slice(chunk);
+        let mut start = 0;
+        while let Some(end) = self.buffer[self.looked..].windows(2).position(|pair| pair == b"\n\n") {
+            let end = self.looked + end + 2;
+            let block = std::str::from_utf8(&self.buffer[start..end]).expect("UTF-8");
+            self.ready.extend(parse(block));
+            (start, self.looked) = (end, end);
+        }
+        self.buffer.drain(..start);
+        self.looked = self.buffer.len().saturating_sub(1);
     }
 }
 

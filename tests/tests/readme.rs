@@ -13,7 +13,8 @@ async fn every_command_of_the_first_conversation_works() {
     let mut commands = 0;
     for line in block.lines().filter(|line| !line.trim().is_empty()) {
         let line = line.replace("http://127.0.0.1:41242", &server.url);
-        let line = line.replacen("nuncio ", &format!("{} ", binary().display()), usize::from(line.starts_with("nuncio ")));
+        let line =
+            line.replacen("nuncio ", &format!("{} ", binary().display()), usize::from(line.starts_with("nuncio ")));
         let done = Command::new("bash").args(["-c", &line]).output().expect("bash");
         let said = String::from_utf8_lossy(&done.stdout).into_owned();
         assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));

@@ -128,6 +128,8 @@ pub struct Engine {
     schedule: Schedule,
     /// This process, for as long as it lives.
     node: Arc<str>,
+    /// Since when.
+    since: Micros,
     /// Sends with the same key are decided one after the other.
     keys: Vec<tokio::sync::Mutex<()>>,
     draining: AtomicBool,
@@ -151,6 +153,7 @@ impl Engine {
             store,
             schedule,
             node: uuid::Uuid::new_v4().to_string().into(),
+            since: now(),
             keys: (0..64).map(|_| tokio::sync::Mutex::default()).collect(),
             draining: AtomicBool::new(false),
         })
@@ -206,6 +209,13 @@ impl Engine {
     fn no_lease() -> Lease {
         Lease { node: "".into(), until: 0 }
     }
+}
+
+/// Work that must not stop half-way because the connection that asked for it is gone.
+async fn carry_through<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::internal()))
 }
 
 fn now() -> Micros {

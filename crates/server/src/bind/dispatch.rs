@@ -9,7 +9,7 @@ use nuncio_protocol::{
 
 use super::{App, StreamPlace};
 use crate::call::{Call, Version};
-use crate::engine::{Close, Over, Sent, Subscription, TaskJson};
+use crate::engine::{Close, Handle, Over, Sent, Subscription, TaskJson};
 use crate::metrics::Operation;
 
 /// The longest name of a tenant: it is kept with every task.
@@ -119,8 +119,21 @@ async fn send(app: &App, call: &Call, request: SendMessageRequest) -> Result<Out
         Sent::Message(message) => return Ok(Outcome::Answer(Answer::Message(message))),
         Sent::Task(handle) => handle,
     };
-    let task = if at_once { handle.now().await? } else { handle.settled().await? };
+    let task = if at_once {
+        handle.now().await?
+    } else {
+        tokio::select! {
+            task = handle.settled() => task?,
+            () = app.closing.cancelled() => return Err(interrupted(&handle)),
+        }
+    };
     Ok(Outcome::Answer(Answer::Sent(task.with_history(history)?)))
+}
+
+/// The message is stored and must not be sent again, so the caller is told where its answer will be.
+fn interrupted(handle: &Handle) -> Error {
+    let text = format!("The server is shutting down: get task {} from the next one", handle.task_id());
+    Error::new(ErrorKind::Unavailable, text).fact("taskId", handle.task_id().as_str())
 }
 
 async fn stream(app: &App, call: &Call, request: SendMessageRequest) -> Result<Outcome, Error> {

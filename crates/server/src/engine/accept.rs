@@ -12,9 +12,11 @@ use super::hub::Held;
 use super::live::{Incoming, Live, WriteError};
 use super::schedule::{Control, Full, Job, Room};
 use super::subscribe::{Close, Subscription};
-use super::{Engine, IdempotentSend, KEY_LIFE, TaskJson, append_error, micros, now, shutting_down, store_error};
+use super::{
+    Engine, IdempotentSend, KEY_LIFE, TaskJson, append_error, carry_through, micros, now, shutting_down, store_error,
+};
 use crate::call::Call;
-use crate::store::{Created, IdempotencyKey, NewTask, Scope, Seq, State, TaskKey, TaskRow};
+use crate::store::{Created, IdempotencyKey, Lease, NewTask, Scope, Seq, State, TaskKey, TaskRow};
 
 /// The longest id or key that a caller may choose.
 const LONGEST_ID: usize = 512;
@@ -69,9 +71,15 @@ impl Handle {
 }
 
 impl Engine {
-    /// Takes a message. When this returns, the message is durable and its turn runs or waits.
+    /// Takes a message. When this returns, the message is durable and its turn runs or waits. Once
+    /// begun it is carried through, even if nobody waits for it any more.
     pub async fn send(self: &Arc<Self>, call: &Call, request: SendMessageRequest) -> Result<Sent, Error> {
         Error::check(request.violations())?;
+        let (engine, call) = (self.clone(), call.clone());
+        carry_through(async move { engine.accept(&call, request).await }).await
+    }
+
+    async fn accept(self: &Arc<Self>, call: &Call, request: SendMessageRequest) -> Result<Sent, Error> {
         if self.is_draining() {
             return Err(shutting_down());
         }
@@ -198,9 +206,12 @@ impl Engine {
         }
         let room = self.schedule.reserve(&live.scope, &live.context_id).map_err(|Full| full())?;
         let message = incoming.message.clone();
-        match self.claim_and_begin(live, incoming).await {
+        // Without room it waits without a lease, so that a crash before its turn does not count as one in it.
+        let now = room == Room::Now;
+        let lease = if now { self.lease() } else { Self::no_lease() };
+        match self.claim_and_begin(live, incoming, lease).await {
             Ok(from) => {
-                self.submit(self.hub.hold(live.clone()), message, room, true, false);
+                self.submit(self.hub.hold(live.clone()), message, room, now, false);
                 Ok(from)
             }
             Err(error) => {
@@ -212,8 +223,8 @@ impl Engine {
         }
     }
 
-    async fn claim_and_begin(&self, live: &Arc<Live>, incoming: Box<Incoming>) -> Result<Seq, Error> {
-        let claimed = self.store.claim(live.key, live.epoch(), self.lease(), false).await;
+    async fn claim_and_begin(&self, live: &Arc<Live>, incoming: Box<Incoming>, lease: Lease) -> Result<Seq, Error> {
+        let claimed = self.store.claim(live.key, live.epoch(), lease, false).await;
         let row = claimed.map_err(|error| store_error(&error))?;
         let row = row.ok_or_else(|| Error::new(ErrorKind::Unavailable, "The task is busy elsewhere: try again"))?;
         live.open(row.epoch);
@@ -245,14 +256,14 @@ impl Engine {
 
     fn idempotency_key(&self, call: &Call, message: &Message) -> Result<Option<IdempotencyKey>, Error> {
         let key = match (&call.idempotency_key, self.options.idempotent_send) {
+            (Some(key), _) if key.is_empty() || key.len() > LONGEST_ID => {
+                return Err(Error::invalid("Idempotency-Key", "must be from 1 to 512 characters"));
+            }
             (Some(key), _) => key.clone(),
-            // Apart from the keys that callers choose, so that neither can be mistaken for the other.
-            (None, IdempotentSend::MessageId) => format!("message-id:{}", message.message_id).into(),
+            // No header can hold the first character, so that neither can be mistaken for the other.
+            (None, IdempotentSend::MessageId) => format!("\n{}", message.message_id).into(),
             (None, IdempotentSend::Key) => return Ok(None),
         };
-        if key.is_empty() || key.len() > LONGEST_ID {
-            return Err(Error::invalid("Idempotency-Key", "must be from 1 to 512 characters"));
-        }
         Ok(Some(IdempotencyKey { key, since: now() - micros(KEY_LIFE) }))
     }
 

@@ -7,12 +7,17 @@ use nuncio_protocol::{Error, ErrorKind, TaskId, TaskState};
 
 use super::live::{Live, Update};
 use super::schedule::Stop;
-use super::{Engine, TaskJson, append_error, store_error};
+use super::{Engine, TaskJson, append_error, carry_through, store_error};
 use crate::call::Call;
 
 impl Engine {
-    /// Cancels a task of the caller and returns it.
+    /// Cancels a task of the caller and returns it. Once begun it is carried through.
     pub async fn cancel(self: &Arc<Self>, call: &Call, id: &TaskId) -> Result<TaskJson, Error> {
+        let (engine, call, id) = (self.clone(), call.clone(), id.clone());
+        carry_through(async move { engine.cancel_now(&call, &id).await }).await
+    }
+
+    async fn cancel_now(self: &Arc<Self>, call: &Call, id: &TaskId) -> Result<TaskJson, Error> {
         let row = self.find(&call.scope, id).await?;
         let live = self.open(&row).await?;
         let (state, _) = live.read(|task| task.status.state);
@@ -38,7 +43,9 @@ impl Engine {
                     let _ = tokio::time::timeout(patience, live.wait(|_, state| state.is_terminal())).await;
                 }
             }
-            // Not begun, or deaf: the turn ends here, and whatever it still writes is refused.
+            // Not begun, or deaf: the turn ends here, and whatever it still writes is refused. It may
+            // also just begin, which changes its lease.
+            let _gate = live.gate.lock().await;
             let _ = live.write(Update::state(TaskState::Canceled));
             return Ok(());
         }

@@ -296,6 +296,11 @@ impl Live {
         next
     }
 
+    /// Messages that arrived before the turn and wait behind its first.
+    pub(crate) fn remember(&self, messages: impl Iterator<Item = Message>) {
+        self.writer.lock().mailbox.extend(messages);
+    }
+
     /// Takes the next message that arrived during the turn.
     pub(crate) fn next_message(&self) -> Option<Message> {
         self.writer.lock().mailbox.pop_front()

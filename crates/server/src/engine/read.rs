@@ -73,12 +73,17 @@ impl Engine {
         let mut tasks = Vec::with_capacity(page.tasks.len());
         for row in &page.tasks {
             let mut task = self.row_json(row).await?.task()?;
+            // It may have moved on since the page was read.
+            if request.status != TaskState::Unspecified && request.status != task.status.state {
+                continue;
+            }
             trim_history(&mut task, request.history_length);
             if request.include_artifacts != Some(true) {
                 task.artifacts.clear();
             }
             tasks.push(task);
         }
+        tasks.sort_by_key(|task| std::cmp::Reverse(task.status.timestamp));
         let total_size = i32::try_from(page.total).unwrap_or(i32::MAX);
         Ok(ListTasksResponse { tasks, next_page_token, page_size, total_size })
     }

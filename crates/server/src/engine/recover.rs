@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_protocol::{Message, Part, Role, TaskState};
+use nuncio_protocol::{Message, Part, Role, Task, TaskState};
 use tokio_util::sync::CancellationToken;
 
 use super::hub::Held;
@@ -28,7 +28,9 @@ impl Engine {
     pub async fn recover(self: &Arc<Self>) -> Result<usize, StoreError> {
         let mut taken = 0;
         loop {
-            let rows = self.store.abandoned(&self.node, now(), BATCH).await?;
+            // Those that wait here stay without a lease until they begin, so they are seen every time.
+            let most = BATCH + self.load().1;
+            let rows = self.store.abandoned(&self.node, now(), most).await?;
             let mut progress = false;
             for row in &rows {
                 if self.take_up(row).await? {
@@ -36,7 +38,7 @@ impl Engine {
                     progress = true;
                 }
             }
-            if rows.len() < BATCH || !progress {
+            if rows.len() < most || !progress {
                 return Ok(taken);
             }
         }
@@ -46,23 +48,24 @@ impl Engine {
         if self.schedule.control(row.key).is_some() {
             return Ok(false);
         }
-        let was_waiting = !row.leased;
-        let retry = matches!(self.agent.on_crash(), OnCrash::Retry { .. }) && !was_waiting;
+        if !row.leased {
+            return self.take_up_waiting(row).await;
+        }
+        let retry = matches!(self.agent.on_crash(), OnCrash::Retry { .. });
         let Some(row) = self.store.claim(row.key, row.epoch, self.lease(), retry).await? else {
             return Ok(false);
         };
         let live = self.hub.open(&row, &self.store);
         live.loaded.get_or_try_init(|| self.fill(&live)).await?;
         live.open(row.epoch);
-        let again = was_waiting
-            || match self.agent.on_crash() {
-                OnCrash::Fail => false,
-                OnCrash::Retry { max } => row.attempts <= max,
-                OnCrash::Resume => true,
-            };
-        let resumed = !was_waiting && self.agent.on_crash() == OnCrash::Resume;
+        let again = match self.agent.on_crash() {
+            OnCrash::Fail => false,
+            OnCrash::Retry { max } => row.attempts <= max,
+            OnCrash::Resume => true,
+        };
+        let resumed = self.agent.on_crash() == OnCrash::Resume;
         match last_message(&live).filter(|_| again) {
-            Some(message) => self.run_again(live, message, resumed),
+            Some(message) => self.run_again(live, message, true, resumed),
             None => {
                 tracing::info!(task = %row.id, "a task was interrupted by a restart");
                 let text = "The task was interrupted by a restart";
@@ -76,12 +79,29 @@ impl Engine {
         Ok(true)
     }
 
-    fn run_again(self: &Arc<Self>, live: Held, message: Message, resumed: bool) {
+    /// Queues a task that found no room before. It keeps waiting without a lease, so that another
+    /// crash finds it as it was.
+    async fn take_up_waiting(self: &Arc<Self>, row: &TaskRow) -> Result<bool, StoreError> {
+        // Whoever stored it just now is about to queue it.
+        if row.updated >= self.since && row.updated > now() - micros(self.options.lease_ttl) {
+            return Ok(false);
+        }
+        let live = self.hub.open(row, &self.store);
+        live.loaded.get_or_try_init(|| self.fill(&live)).await?;
+        let mut messages = unanswered(&live).into_iter();
+        let Some(first) = messages.next().filter(|_| !live.committed().1.is_terminal()) else { return Ok(false) };
+        live.open(live.epoch());
+        live.remember(messages);
+        self.run_again(live, first, false, false);
+        Ok(true)
+    }
+
+    fn run_again(self: &Arc<Self>, live: Held, message: Message, claimed: bool, resumed: bool) {
         tracing::info!(task = %live.id, resumed, "a task is taken up again");
         // A task that was accepted is never turned away for lack of room.
         let room =
             self.schedule.reserve(&live.scope, &live.context_id).unwrap_or_else(|_| self.schedule.queue_regardless());
-        self.submit(live, message, room, true, resumed);
+        self.submit(live, message, room, claimed, resumed);
     }
 
     /// Looks after deadlines, leases, abandoned and old tasks until `stop`.
@@ -149,6 +169,15 @@ impl Engine {
             }
         }
     }
+}
+
+/// The caller's messages that the agent has not seen, of a task whose turn has not begun.
+fn unanswered(live: &Live) -> Vec<Message> {
+    let is_user = |message: &&Message| message.role == Role::User;
+    let newest_first = |task: &Task| task.history.iter().rev().take_while(is_user).cloned().collect::<Vec<_>>();
+    let (mut messages, _) = live.read(newest_first);
+    messages.reverse();
+    messages
 }
 
 fn last_message(live: &Live) -> Option<Message> {

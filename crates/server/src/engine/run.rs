@@ -26,9 +26,9 @@ impl Engine {
     pub(super) fn start(self: &Arc<Self>, job: Job) {
         let engine = self.clone();
         tokio::spawn(async move {
-            let live = engine.hub.hold(job.live.clone());
+            let (live, control) = (engine.hub.hold(job.live.clone()), job.control.clone());
             engine.run(job).await;
-            let next = engine.schedule.finished(Some(live.key), &live.scope, &live.context_id);
+            let next = engine.schedule.finished(Some((live.key, &control)), &live.scope, &live.context_id);
             drop(live);
             if let Some(next) = next {
                 engine.start(next);
@@ -56,7 +56,10 @@ impl Engine {
             }
             let outcome = self.call_agent(&live, &mut turn, &control).await;
             match close(&live, &mut turn, outcome) {
-                Ok(Some(message)) => turn.take(message),
+                Ok(Some(message)) => {
+                    control.begin();
+                    turn.take(message);
+                }
                 Ok(None) => break,
                 Err(error) => {
                     tracing::debug!(task = %live.id, %error, "the turn was ended by somebody else");
@@ -70,7 +73,13 @@ impl Engine {
         }
     }
 
+    /// Takes the lease of a task that waited without one, unless it was canceled meanwhile. Nobody
+    /// else writes to it while its lease changes.
     async fn claim_for(&self, live: &Arc<Live>) -> bool {
+        let _gate = live.gate.lock().await;
+        if !live.is_open() {
+            return false;
+        }
         match self.store.claim(live.key, live.epoch(), self.lease(), false).await {
             Ok(Some(row)) => {
                 live.open(row.epoch);

@@ -186,10 +186,18 @@ impl Schedule {
     }
 
     /// A turn ended. Returns the one that starts in its place.
-    pub(crate) fn finished(&self, task: Option<TaskKey>, scope: &Scope, context: &ContextId) -> Option<Job> {
+    pub(crate) fn finished(
+        &self,
+        turn: Option<(TaskKey, &Arc<Control>)>,
+        scope: &Scope,
+        context: &ContextId,
+    ) -> Option<Job> {
         let mut state = self.state.lock();
         state.running -= 1;
-        if let Some(task) = task {
+        // The next turn of the same task may wait already.
+        if let Some((task, control)) = turn
+            && state.controls.get(&task).is_some_and(|known| Arc::ptr_eq(known, control))
+        {
             state.controls.remove(&task);
         }
         let key = (scope.clone(), context.clone());

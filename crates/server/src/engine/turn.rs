@@ -388,8 +388,9 @@ impl Turn {
         self.presenter.status(state, message)
     }
 
-    /// Goes on with a message that arrived meanwhile.
+    /// Goes on with a message that arrived meanwhile. Its answer is an artifact of its own.
     pub(crate) fn take(&mut self, message: Message) {
+        self.presenter = Presenter::new(self.engine.options.exposure);
         self.message = message;
         self.resumed = false;
         self.ended = false;
