@@ -306,6 +306,7 @@ fn launch(args: &[String], data: &Path, port: u16) -> (Child, u16) {
         Err(seen) => {
             let _ = child.kill();
             let _ = child.wait();
+            #[allow(clippy::panic)] // a test without its server is over
             panic!("the server did not start:\n{seen}");
         }
     }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use nuncio_protocol::{Error, ErrorKind, Timestamp};
 
 use crate::agent::Agent;
@@ -215,7 +216,12 @@ impl Engine {
 async fn carry_through<T: Send + 'static>(
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
-    tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::internal()))
+    let mut work = Box::pin(work);
+    // A store that answers at once leaves no moment to hang up in, and a task of its own is not free.
+    match work.as_mut().now_or_never() {
+        Some(done) => done,
+        None => tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::internal())),
+    }
 }
 
 fn now() -> Micros {
