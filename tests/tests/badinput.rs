@@ -1,7 +1,6 @@
 //! Whatever arrives, the answer is clear, nothing is left behind, and the server goes on.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
 
 use nuncio_tests::raw::{Answer, Connection, V1, Wire, request, until};
 use nuncio_tests::{Value, json};
@@ -764,7 +763,7 @@ fn clients_that_vanish_free_their_places() {
 /// Many at once that send slowly keep nobody else from being served.
 #[test]
 fn slow_clients_keep_nobody_waiting() {
-    let server = Unharmed::start("header-timeout: 1s\nbody-timeout: 1s\n");
+    let server = Unharmed::start("header-timeout: 10m\nbody-timeout: 10m\n");
     let wire = &server.wire;
     let mut slow: Vec<Connection> = (0..200).map(|_| wire.connect()).collect();
     for (n, connection) in slow.iter_mut().enumerate() {
@@ -773,14 +772,11 @@ fn slow_clients_keep_nobody_waiting() {
             _ => connection.send(format!("POST / HTTP/1.1\r\nHost: x\r\n{V1}Content-Length: 500\r\n\r\n{{")),
         }
     }
-    let started = Instant::now();
     for _ in 0..20 {
         assert_eq!(wire.get("/health", "").status, 200);
         assert_eq!(wire.post("/", V1, &call("ListTasks", "{}")).status, 200);
     }
-    assert!(started.elapsed() < Duration::from_secs(20), "others are served meanwhile");
-    for connection in &mut slow {
-        connection.closed();
-    }
+    assert!(wire.metric("nuncio_connections") > 200.0, "all of them still wait");
+    drop(slow);
     server.check();
 }

@@ -163,9 +163,9 @@ fn work_is_counted() {
         wire.metric("nuncio_turns_running") == 1.0 && wire.metric("nuncio_turns_queued") == 1.0
     });
     assert_eq!(wire.metric("nuncio_subscribers"), 1.0);
-    assert_eq!(wire.metric("nuncio_tasks_in_memory"), 2.0);
+    until("both are in memory", || wire.metric("nuncio_tasks_in_memory") == 2.0);
     // The two connections of the work, and the one that asks.
-    assert_eq!(wire.metric("nuncio_connections"), 3.0);
+    until("three are open", || wire.metric("nuncio_connections") == 3.0);
     let errors = wire.metric("nuncio_call_errors_total");
     wire.rpc("GetTask", &json!({ "id": "missing" }));
     assert_eq!(wire.metric("nuncio_call_errors_total"), errors + 1.0);
