@@ -303,7 +303,10 @@ fn launch(args: &[String], data: &Path, port: u16) -> (Child, u16) {
     loop {
         let mut line = String::new();
         let n = log.read_line(&mut line).expect("the log can be read");
-        assert!(n > 0, "the server did not start:\n{seen}");
+        if n == 0 {
+            let _ = child.wait();
+            assert!(n > 0, "the server did not start:\n{seen}");
+        }
         if let Some(port) = port_in(&line) {
             let echo = std::env::var_os("NUNCIO_TEST_LOG").is_some();
             std::thread::spawn(move || {
