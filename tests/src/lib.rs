@@ -286,6 +286,7 @@ impl Drop for Server {
 }
 
 /// Starts the binary and reads from its log where it listens.
+#[allow(clippy::zombie_processes, reason = "its owner waits for it")]
 fn launch(args: &[String], data: &Path, port: u16) -> (Child, u16) {
     let mut child = Command::new(binary())
         .arg("serve")
