@@ -38,7 +38,7 @@ pub struct HttpOptions {
     pub max_connections: usize,
     /// The longest time that a request head may take.
     pub header_timeout: Duration,
-    /// The longest pause inside a request body.
+    /// The longest time that a request body may take.
     pub body_timeout: Duration,
     /// The longest time that a connection may be idle.
     pub idle_timeout: Duration,

@@ -68,8 +68,8 @@ impl HttpBody for Body {
     }
 }
 
-/// Reads a whole body, within limits of size and of the pauses in it.
-pub(crate) async fn read<B>(mut body: B, most: usize, pause: Duration) -> Result<Bytes, Error>
+/// Reads a whole body, within limits of size and time.
+pub(crate) async fn read<B>(mut body: B, most: usize, time: Duration) -> Result<Bytes, Error>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
@@ -79,11 +79,15 @@ where
     }
     let mut first = Bytes::new();
     let mut more: Option<BytesMut> = None;
+    let mut until = None;
     loop {
         // Most bodies are there at once, and a timer costs more than they do.
         let frame = match body.frame().now_or_never() {
             Some(frame) => frame,
-            None => tokio::time::timeout(pause, body.frame()).await.map_err(|_| too_slow())?,
+            None => {
+                let until = *until.get_or_insert_with(|| tokio::time::Instant::now() + time);
+                tokio::time::timeout_at(until, body.frame()).await.map_err(|_| too_slow())?
+            }
         };
         let Some(frame) = frame else { break };
         let frame =
