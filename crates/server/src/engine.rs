@@ -8,17 +8,18 @@
 //! * `live`, `hub`, `fold`: a task in memory.
 //! * `subscribe`, `read`, `cancel`, `recover`: the other operations, and what a crash leaves behind.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use nuncio_protocol::{Error, ErrorKind, Timestamp};
+use parking_lot::Mutex;
 
 use crate::agent::Agent;
 use crate::metrics::Metrics;
-use crate::store::{AppendError, Lease, Micros, Store, StoreError};
+use crate::store::{AppendError, Lease, Micros, Store, StoreError, TaskKey};
 
 mod accept;
 mod cancel;
@@ -30,6 +31,8 @@ mod recover;
 mod run;
 mod schedule;
 mod subscribe;
+#[cfg(test)]
+mod tests;
 pub mod turn;
 
 pub use accept::{Handle, Sent};
@@ -129,10 +132,14 @@ pub struct Engine {
     schedule: Schedule,
     /// This process, for as long as it lives.
     node: Arc<str>,
-    /// Since when.
-    since: Micros,
     /// Sends with the same key are decided one after the other.
     keys: Vec<tokio::sync::Mutex<()>>,
+    /// Tasks of this node that the store took no end for, each with the lease it was held under: they
+    /// are taken up again.
+    stranded: Mutex<HashMap<TaskKey, i64>>,
+    /// A new task waits in the store before it waits here. Whoever looks for tasks without a writer
+    /// looks when none is between the two.
+    queueing: tokio::sync::RwLock<()>,
     draining: AtomicBool,
 }
 
@@ -154,8 +161,9 @@ impl Engine {
             store,
             schedule,
             node: uuid::Uuid::new_v4().to_string().into(),
-            since: now(),
             keys: (0..64).map(|_| tokio::sync::Mutex::default()).collect(),
+            stranded: Mutex::default(),
+            queueing: tokio::sync::RwLock::default(),
             draining: AtomicBool::new(false),
         })
     }
@@ -178,6 +186,11 @@ impl Engine {
     /// How many tasks are held in memory.
     pub fn tasks_in_memory(&self) -> usize {
         self.hub.len()
+    }
+
+    /// Whether no turn runs, waits for its start or waits for an answer.
+    pub fn is_idle(&self) -> bool {
+        self.schedule.is_empty()
     }
 
     /// Whether the server takes no new work.

@@ -142,6 +142,8 @@ pub(crate) struct Live {
     moved: Notify,
     /// Wakes a turn that waits for an answer.
     pub(crate) answered: Notify,
+    /// Wakes a turn whose events cannot be stored any more.
+    lost: Notify,
     store: Arc<dyn Store>,
     /// Counts what is handed to the store.
     events: Counter,
@@ -154,8 +156,8 @@ struct Writer {
     epoch: i64,
     /// Whether a turn may write.
     open: bool,
-    /// Messages that arrived during the turn and wait for it.
-    mailbox: VecDeque<Message>,
+    /// Messages that arrived during the turn and wait for it, each with the event that it came with.
+    mailbox: VecDeque<(Seq, Message)>,
 }
 
 #[derive(Default)]
@@ -194,6 +196,7 @@ impl Live {
             feed: Mutex::default(),
             moved: Notify::new(),
             answered: Notify::new(),
+            lost: Notify::new(),
             store,
             events,
         }
@@ -234,6 +237,7 @@ impl Live {
             }),
             moved: Notify::new(),
             answered: Notify::new(),
+            lost: Notify::new(),
             store,
             events,
         }
@@ -249,11 +253,30 @@ impl Live {
         *writer = Writer { fold, seq, epoch: row.epoch, open: false, mailbox: VecDeque::new() };
     }
 
-    /// Opens the task for a turn under a new lease.
-    pub(crate) fn open(&self, epoch: i64) {
+    /// Opens the task for a turn under the lease that `row` was claimed with. Not if it is over, and
+    /// not if somebody else has written since: then this is no longer what the log says.
+    pub(crate) fn open(&self, row: &TaskRow) -> bool {
         let mut writer = self.writer.lock();
-        writer.epoch = epoch;
-        writer.open = true;
+        writer.epoch = row.epoch;
+        if writer.seq != row.seq {
+            writer.open = false;
+            drop(writer);
+            self.lose();
+            return false;
+        }
+        writer.open = !writer.fold.state().is_terminal();
+        writer.open
+    }
+
+    /// Sets the messages that wait for the turn.
+    pub(crate) fn set_mailbox(&self, messages: impl IntoIterator<Item = Message>) {
+        self.writer.lock().mailbox = messages.into_iter().map(|message| (0, message)).collect();
+    }
+
+    /// Somebody else writes to this task: whoever follows it here hears that, and the next to ask for
+    /// it reads it anew.
+    pub(crate) fn lose(&self) {
+        self.break_off(AppendError::Fenced);
     }
 
     /// The lease under which the task is written here.
@@ -261,9 +284,10 @@ impl Live {
         self.writer.lock().epoch
     }
 
-    /// Whether a turn is under way or waits for its start.
-    pub(crate) fn is_open(&self) -> bool {
-        self.writer.lock().open
+    /// That lease, and the number of the last event.
+    pub(crate) fn version(&self) -> (i64, Seq) {
+        let writer = self.writer.lock();
+        (writer.epoch, writer.seq)
     }
 
     /// Reads the fold and the number up to which it counts.
@@ -281,29 +305,32 @@ impl Live {
     /// Ends the turn with `update`, unless a message waits: then it is returned and the turn goes on.
     pub(crate) fn end_or_next(self: &Arc<Self>, update: Update) -> Result<Option<Message>, WriteError> {
         let mut writer = self.writer.lock();
-        if let Some(message) = writer.mailbox.pop_front() {
+        if let Some((_, message)) = writer.mailbox.pop_front() {
             return Ok(Some(message));
         }
         self.write_locked(&mut writer, update, None).map(|_| None)
     }
 
-    /// The message that arrived while the turn came to rest; without one, the turn is over and a
-    /// later message begins another.
-    pub(crate) fn next_or_shut(&self) -> Option<Message> {
+    /// Comes to rest, unless a message waits: then it is returned and the turn goes on. A task that
+    /// does not wait for the caller yet does so with `update`. A later message begins another turn.
+    pub(crate) fn rest_or_next(self: &Arc<Self>, update: Update) -> Result<Option<Message>, WriteError> {
         let mut writer = self.writer.lock();
-        let next = writer.mailbox.pop_front();
-        writer.open &= next.is_some();
-        next
+        if let Some((_, message)) = writer.mailbox.pop_front() {
+            return Ok(Some(message));
+        }
+        if writer.open && !writer.fold.state().is_interrupted() {
+            self.write_locked(&mut writer, update, None)?;
+        }
+        writer.open = false;
+        Ok(None)
     }
 
-    /// Messages that arrived before the turn and wait behind its first.
-    pub(crate) fn remember(&self, messages: impl Iterator<Item = Message>) {
-        self.writer.lock().mailbox.extend(messages);
-    }
-
-    /// Takes the next message that arrived during the turn.
-    pub(crate) fn next_message(&self) -> Option<Message> {
-        self.writer.lock().mailbox.pop_front()
+    /// Takes the next message that arrived after the event `after`: what was said before a question
+    /// is no answer to it, and waits for the end of the turn.
+    pub(crate) fn next_message(&self, after: Seq) -> Option<Message> {
+        let mut writer = self.writer.lock();
+        let place = writer.mailbox.iter().position(|(seq, _)| *seq > after)?;
+        writer.mailbox.remove(place).map(|(_, message)| message)
     }
 
     /// Hands a message to the turn that is under way, if there is one.
@@ -318,8 +345,8 @@ impl Live {
         };
         let message = incoming.message.clone();
         let written = self.write_locked(&mut writer, Update::state(state), Some(*incoming));
-        if written.is_ok() {
-            writer.mailbox.push_back(message);
+        if let Ok(seq) = written {
+            writer.mailbox.push_back((seq, message));
             self.answered.notify_one();
         }
         Ok(written)
@@ -442,6 +469,29 @@ impl Live {
         self.feed.lock().broken.clone()
     }
 
+    /// Resolves when the log has broken off under this task.
+    pub(crate) async fn lost(&self) {
+        loop {
+            let lost = self.lost.notified();
+            tokio::pin!(lost);
+            lost.as_mut().enable();
+            if self.broken().is_some() {
+                return;
+            }
+            lost.await;
+        }
+    }
+
+    fn break_off(&self, why: AppendError) {
+        let mut feed = self.feed.lock();
+        feed.pending.clear();
+        feed.broken.get_or_insert(why);
+        drop(feed);
+        self.moved.notify_waiters();
+        self.lost.notify_waiters();
+        self.answered.notify_one();
+    }
+
     /// The durable number and state.
     pub(crate) fn committed(&self) -> (Seq, TaskState) {
         let feed = self.feed.lock();
@@ -513,11 +563,6 @@ impl Acknowledge for Live {
 
     fn refused(&self, seq: Seq, why: AppendError) {
         tracing::error!(task = %self.id, seq, error = %why, "an event could not be stored");
-        let mut feed = self.feed.lock();
-        feed.pending.clear();
-        feed.broken.get_or_insert(why);
-        drop(feed);
-        self.moved.notify_waiters();
-        self.answered.notify_one();
+        self.break_off(why);
     }
 }

@@ -27,7 +27,11 @@ impl Engine {
         let engine = self.clone();
         tokio::spawn(async move {
             let (live, control) = (engine.hub.hold(job.live.clone()), job.control.clone());
-            engine.run(job).await;
+            // Whatever happens in the turn, its place is free afterwards.
+            if let Err(panic) = AssertUnwindSafe(engine.run(job)).catch_unwind().await {
+                tracing::error!(task = %live.id, what = panic_text(&*panic), "a turn panicked");
+            }
+            engine.strand(&live);
             let next = engine.schedule.finished(Some((live.key, &control)), &live.scope, &live.context_id);
             drop(live);
             if let Some(next) = next {
@@ -73,19 +77,15 @@ impl Engine {
         }
     }
 
-    /// Takes the lease of a task that waited without one, unless it was canceled meanwhile. Nobody
-    /// else writes to it while its lease changes.
+    /// Makes this node the writer of a task that waited. Behind the gate, so that nobody who writes
+    /// to a waiting task does so under the lease that ends here.
     async fn claim_for(&self, live: &Arc<Live>) -> bool {
         let _gate = live.gate.lock().await;
-        if !live.is_open() {
+        if live.broken().is_some() || live.read(|task| task.status.state.is_terminal()).0 {
             return false;
         }
-        match self.store.claim(live.key, live.epoch(), self.lease(), false).await {
-            Ok(Some(row)) => {
-                live.open(row.epoch);
-                true
-            }
-            Ok(None) => false,
+        match self.claim(live, self.lease()).await {
+            Ok(claimed) => claimed,
             Err(error) => {
                 tracing::error!(task = %live.id, %error, "a waiting task could not be claimed");
                 false
@@ -99,9 +99,12 @@ impl Engine {
         }
         let agent = self.agent.clone();
         let grace = self.options.cancel_grace;
-        let work = AssertUnwindSafe(agent.run(turn)).catch_unwind();
+        let work = AssertUnwindSafe(async { agent.run(turn).await }).catch_unwind();
         let overdue = async {
-            control.stop.cancelled().await;
+            tokio::select! {
+                () = control.stop.cancelled() => {}
+                () = live.lost() => control.stop(Stop::Lost),
+            }
             tokio::time::sleep(grace).await;
         };
         let result = tokio::select! {
@@ -130,23 +133,23 @@ impl Engine {
 /// Writes the final state that the outcome calls for, or returns the message that waits.
 fn close(live: &Arc<Live>, turn: &mut Turn, outcome: Outcome) -> Result<Option<Message>, WriteError> {
     let (state, text) = match outcome {
-        Outcome::Done if turn.ended() => return Ok(rest(live)),
-        Outcome::Done => {
+        Outcome::Done if !turn.ended() => {
             let update = turn.closing(TaskState::Completed, None);
             return live.end_or_next(update);
         }
-        Outcome::Rests => return Ok(rest(live)),
+        // The agent has said how its turn ends. A task that is to wait may have its next message already.
+        Outcome::Done | Outcome::Rests => {
+            let message = Message::from_agent(vec![Part::text("Waiting for an answer")]);
+            let update = turn.closing(TaskState::InputRequired, Some(message));
+            return live.rest_or_next(update);
+        }
         Outcome::Failed(text) | Outcome::Stopped(Some(Stop::TimedOut(text))) => (TaskState::Failed, Some(text)),
         Outcome::Stopped(Some(Stop::Canceled)) => (TaskState::Canceled, None),
+        Outcome::Stopped(Some(Stop::Lost)) => return Ok(None),
         Outcome::Stopped(None) => (TaskState::Failed, Some("The agent stopped".into())),
     };
     let message = text.map(|text| Message::from_agent(vec![Part::text(text)]));
     live.write(turn.closing(state, message)).map(|_| None)
-}
-
-/// The agent has said how its turn ends. A task that is to wait may have its next message already.
-fn rest(live: &Arc<Live>) -> Option<Message> {
-    live.next_or_shut()
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
