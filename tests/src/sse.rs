@@ -49,12 +49,7 @@ pub struct Sse {
 impl Sse {
     /// Sends a request and expects a stream.
     pub async fn open(request: reqwest::RequestBuilder) -> Self {
-        Self::try_open(request).await.expect("a connection")
-    }
-
-    /// The same where the server may not be there; that there is a stream if it is, is still expected.
-    pub async fn try_open(request: reqwest::RequestBuilder) -> reqwest::Result<Self> {
-        let response = request.header("Accept", "text/event-stream").send().await?;
+        let response = request.header("Accept", "text/event-stream").send().await.expect("an answer");
         let kind = response.headers().get("content-type").map(|v| v.to_str().expect("text").to_owned());
         if kind.as_deref() != Some("text/event-stream") {
             let status = response.status();
@@ -62,7 +57,7 @@ impl Sse {
             assert_eq!(kind.as_deref(), Some("text/event-stream"), "no stream but {status}: {text}");
             unreachable!()
         }
-        Ok(Self { response, buffer: Vec::new(), looked: 0, ready: VecDeque::new() })
+        Self { response, buffer: Vec::new(), looked: 0, ready: VecDeque::new() }
     }
 
     /// The headers of the answer.
