@@ -1,5 +1,7 @@
 //! What the end-to-end tests share: the real binary on a free port, and a plain HTTP client.
 
+#![allow(clippy::panic, reason = "a test without its server is over")]
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -306,7 +308,6 @@ fn launch(args: &[String], data: &Path, port: u16) -> (Child, u16) {
         Err(seen) => {
             let _ = child.kill();
             let _ = child.wait();
-            #[allow(clippy::panic)] // a test without its server is over
             panic!("the server did not start:\n{seen}");
         }
     }

@@ -76,7 +76,7 @@ impl Rules {
     fn new() -> Self {
         Self {
             schedule: Schedule::new(RUNNING, QUEUED),
-            hub: Arc::default(),
+            hub: Hub::new(prometheus_client::metrics::counter::Counter::default()),
             store: Arc::new(MemoryStore::new()),
             last_key: 0,
             reserved: Vec::new(),
@@ -90,7 +90,14 @@ impl Rules {
     fn job(&mut self, context: u8) -> Job {
         self.last_key += 1;
         let task = Task { context_id: context_id(context), ..Task::default() };
-        let live = Live::fresh(TaskKey(self.last_key), Scope::default(), task, Bytes::new(), self.store.clone());
+        let live = Live::fresh(
+            TaskKey(self.last_key),
+            Scope::default(),
+            task,
+            Bytes::new(),
+            self.store.clone(),
+            prometheus_client::metrics::counter::Counter::default(),
+        );
         let live = self.hub.insert(live);
         Job { live, message: Message::default(), claimed: true, resumed: false, control: Control::new() }
     }
