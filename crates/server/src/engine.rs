@@ -23,6 +23,7 @@ use crate::store::{AppendError, Lease, Micros, Store, StoreError, TaskKey};
 
 mod accept;
 mod cancel;
+mod event;
 mod fold;
 mod hub;
 mod live;
@@ -36,7 +37,7 @@ mod tests;
 pub mod turn;
 
 pub use accept::{Handle, Sent};
-pub use live::{Event, Update};
+pub use event::{Event, Update};
 pub use read::TaskJson;
 pub use subscribe::{Close, Over, Subscription};
 

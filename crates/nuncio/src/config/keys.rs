@@ -149,7 +149,7 @@ keys! {
         what: "value",
         names: &[("key", IdempotentSend::Key), ("message-id", IdempotentSend::MessageId)],
     }, "key";
-    /// Whether a JSON-RPC request without `A2A-Version` but with a method name of 1.0 is served as 1.0.
+    /// Whether a request of 1.0 without `A2A-Version` is served instead of refused.
     ["lenient-version"] lenient_version: bool, Flag, "false";
     /// How long finished tasks stay.
     ["retention"] retention: Duration, Time { zero: false }, "30d";

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use nuncio_protocol::{Error, ErrorKind, TaskId, TaskState};
 
-use super::live::{Live, Update, WriteError};
+use super::event::Update;
+use super::live::{Live, WriteError};
 use super::schedule::Stop;
 use super::{Engine, TaskJson, append_error, carry_through};
 use crate::call::Call;

@@ -6,21 +6,20 @@
 //! anything.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use nuncio_protocol::{
-    Artifact, ContextId, Message, Metadata, StreamResponse, Task, TaskArtifactUpdateEvent, TaskId, TaskState,
-    TaskStatus, TaskStatusUpdateEvent, Timestamp, codec,
+    ContextId, Message, StreamResponse, Task, TaskArtifactUpdateEvent, TaskId, TaskState, TaskStatus,
+    TaskStatusUpdateEvent, Timestamp, codec,
 };
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{Notify, OnceCell};
 
+use super::event::{Event, Update};
 use super::fold::Fold;
-use crate::store::{
-    Acknowledge, Append, AppendError, IdempotencyKey, LogEvent, Scope, Seq, State, Store, TaskKey, TaskRow,
-};
+use crate::store::{Acknowledge, Append, AppendError, IdempotencyKey, Scope, Seq, State, Store, TaskKey, TaskRow};
 
 /// How much of a task's tail stays in memory for its readers; older events come from the store.
 const TAIL_EVENTS: usize = 512;
@@ -28,85 +27,6 @@ const TAIL_BYTES: usize = 1 << 20;
 
 /// How far a writer may run ahead of the store.
 const AHEAD: Seq = 512;
-
-/// An event with the forms that readers have asked for.
-#[derive(Debug)]
-pub struct Event {
-    /// Its number.
-    pub seq: Seq,
-    /// The A2A 1.0 form, as stored.
-    pub body: Bytes,
-    state: Option<TaskState>,
-    snapshot: Option<Bytes>,
-    v03: OnceLock<Bytes>,
-    v03_rest: OnceLock<Bytes>,
-}
-
-impl Event {
-    pub(crate) fn new(seq: Seq, body: Bytes) -> Self {
-        Self { seq, body, state: None, snapshot: None, v03: OnceLock::new(), v03_rest: OnceLock::new() }
-    }
-
-    /// The A2A 0.3 form, derived once for all readers.
-    pub fn v03(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
-        lazily(&self.v03, &self.body, derive)
-    }
-
-    /// The form of the 0.3 REST dialect, derived once for all readers.
-    pub fn v03_rest(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
-        lazily(&self.v03_rest, &self.body, derive)
-    }
-}
-
-fn lazily(slot: &OnceLock<Bytes>, body: &Bytes, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
-    let made = slot.get_or_init(|| {
-        let mut out = Vec::with_capacity(body.len() + 64);
-        match codec::decode::<StreamResponse>(body) {
-            Ok(event) => derive(&event, &mut out),
-            Err(error) => tracing::error!(%error, "an event in the log cannot be read"),
-        }
-        out.into()
-    });
-    made.clone()
-}
-
-impl From<LogEvent> for Event {
-    fn from(event: LogEvent) -> Self {
-        Self::new(event.seq, event.body)
-    }
-}
-
-/// What happens to a task.
-#[derive(Debug)]
-pub enum Update {
-    /// Its state changed, or the agent said something about it.
-    Status {
-        /// The state from here on.
-        state: TaskState,
-        /// What the agent says.
-        message: Option<Message>,
-        /// Data keyed by extension.
-        metadata: Metadata,
-    },
-    /// An artifact was made or grew.
-    Artifact {
-        /// The artifact or the piece to append.
-        artifact: Artifact,
-        /// Whether it is appended to the artifact with the same id.
-        append: bool,
-        /// Whether the artifact is complete with this.
-        last_chunk: bool,
-        /// Data keyed by extension.
-        metadata: Metadata,
-    },
-}
-
-impl Update {
-    /// A change of state without words.
-    pub fn state(state: TaskState) -> Self {
-        Self::Status { state, message: None, metadata: Metadata::new() }
-    }
-}
 
 /// Why an update was not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -387,7 +307,7 @@ impl Live {
         let rests = state.is_some_and(|state| state.is_terminal() || state.is_interrupted());
         let snapshot = rests.then(|| codec::encode(writer.fold.task()));
         writer.open &= !state.is_some_and(TaskState::is_terminal);
-        self.hand_over(writer, Event { state, snapshot, ..Event::new(writer.seq, body) }, at, message, key)?;
+        self.hand_over(writer, Event::written(writer.seq, body, state, snapshot), at, message, key)?;
         Ok(writer.seq)
     }
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 use nuncio_protocol::{Message, Part, Role, Task, TaskState};
 use tokio_util::sync::CancellationToken;
 
+use super::event::Update;
 use super::hub::Held;
-use super::live::{Live, Update};
+use super::live::Live;
 use super::schedule::Stop;
 use super::{Engine, micros, now};
 use crate::agent::OnCrash;
@@ -91,10 +92,10 @@ impl Engine {
     }
 
     async fn take_up(self: &Arc<Self>, row: &TaskRow, why: &str) -> Result<bool, StoreError> {
-        let _queueing = if row.leased { None } else { Some(self.queueing.write().await) };
         if self.schedule.control(row.key).is_some() {
             return Ok(false);
         }
+        let _queueing = if row.leased { None } else { Some(self.queueing.write().await) };
         let live = self.hub.open(row, &self.store);
         match live.loaded.get_or_try_init(|| self.fill(&live)).await {
             Err(error @ StoreError::Corrupt { .. }) => {

@@ -7,7 +7,8 @@ use futures_util::FutureExt;
 use nuncio_protocol::{Message, Part, TaskState};
 
 use super::Engine;
-use super::live::{Live, Update, WriteError};
+use super::event::Update;
+use super::live::{Live, WriteError};
 use super::schedule::{Job, Stop};
 use super::turn::Turn;
 use crate::agent::AgentError;

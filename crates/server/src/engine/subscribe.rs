@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use nuncio_protocol::{Error, ErrorKind, TaskId, TaskState, codec};
 
+use super::event::Event;
 use super::hub::Held;
-use super::live::{Event, Live};
+use super::live::Live;
 use super::{Engine, append_error, store_error};
 use crate::call::Call;
 use crate::store::{Seq, TaskKey};

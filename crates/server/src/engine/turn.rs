@@ -9,7 +9,8 @@ use nuncio_protocol::{
 use sha2::{Digest, Sha256};
 
 use super::Engine;
-use super::live::{Live, Update, WriteError};
+use super::event::Update;
+use super::live::{Live, WriteError};
 use super::schedule::Control;
 use crate::agent::AgentError;
 use crate::present::{INPUT, Presenter};

@@ -1,0 +1,94 @@
+//! One event of a task: what happened, and the forms in which it is shown.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use nuncio_protocol::{Artifact, Message, Metadata, StreamResponse, TaskState, codec};
+
+use crate::store::{LogEvent, Seq};
+
+/// An event with the forms that readers have asked for.
+#[derive(Debug)]
+pub struct Event {
+    /// Its number.
+    pub seq: Seq,
+    /// The A2A 1.0 form, as stored.
+    pub body: Bytes,
+    /// The state that it says, for events written here.
+    pub(super) state: Option<TaskState>,
+    /// The whole task with it, where a turn ends or rests.
+    pub(super) snapshot: Option<Bytes>,
+    v03: OnceLock<Bytes>,
+    v03_rest: OnceLock<Bytes>,
+}
+
+impl Event {
+    pub(crate) fn new(seq: Seq, body: Bytes) -> Self {
+        Self { seq, body, state: None, snapshot: None, v03: OnceLock::new(), v03_rest: OnceLock::new() }
+    }
+
+    /// An event that is written here.
+    pub(super) fn written(seq: Seq, body: Bytes, state: Option<TaskState>, snapshot: Option<Bytes>) -> Self {
+        Self { state, snapshot, ..Self::new(seq, body) }
+    }
+
+    /// The A2A 0.3 form, derived once for all readers.
+    pub fn v03(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
+        lazily(&self.v03, &self.body, derive)
+    }
+
+    /// The form of the 0.3 REST dialect, derived once for all readers.
+    pub fn v03_rest(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
+        lazily(&self.v03_rest, &self.body, derive)
+    }
+}
+
+fn lazily(slot: &OnceLock<Bytes>, body: &Bytes, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
+    let made = slot.get_or_init(|| {
+        let mut out = Vec::with_capacity(body.len() + 64);
+        match codec::decode::<StreamResponse>(body) {
+            Ok(event) => derive(&event, &mut out),
+            Err(error) => tracing::error!(%error, "an event in the log cannot be read"),
+        }
+        out.into()
+    });
+    made.clone()
+}
+
+impl From<LogEvent> for Event {
+    fn from(event: LogEvent) -> Self {
+        Self::new(event.seq, event.body)
+    }
+}
+
+/// What happens to a task.
+#[derive(Debug)]
+pub enum Update {
+    /// Its state changed, or the agent said something about it.
+    Status {
+        /// The state from here on.
+        state: TaskState,
+        /// What the agent says.
+        message: Option<Message>,
+        /// Data keyed by extension.
+        metadata: Metadata,
+    },
+    /// An artifact was made or grew.
+    Artifact {
+        /// The artifact or the piece to append.
+        artifact: Artifact,
+        /// Whether it is appended to the artifact with the same id.
+        append: bool,
+        /// Whether the artifact is complete with this.
+        last_chunk: bool,
+        /// Data keyed by extension.
+        metadata: Metadata,
+    },
+}
+
+impl Update {
+    /// A change of state without words.
+    pub fn state(state: TaskState) -> Self {
+        Self::Status { state, message: None, metadata: Metadata::new() }
+    }
+}
