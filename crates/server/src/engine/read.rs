@@ -140,7 +140,8 @@ impl Engine {
             if events.is_empty() {
                 break;
             }
-            for event in events {
+            // What came after the row was read may have come with a message that was not.
+            for event in events.into_iter().take_while(|event| event.seq <= row.seq) {
                 let change: StreamResponse =
                     codec::decode(&event.body).map_err(|error| unreadable(error.to_string()))?;
                 fold.apply(change);

@@ -105,9 +105,14 @@ impl Subscription {
 
     async fn read_log(&mut self, task: TaskKey, into: &mut Vec<Arc<Event>>) -> Result<bool, Error> {
         let events = self.engine.store().events(task, self.cursor, PAGE, PAGE_BYTES).await;
-        into.extend(events.map_err(|error| store_error(&error))?.into_iter().map(|event| Arc::new(event.into())));
-        let Some(last) = into.last() else { return Ok(false) };
-        self.cursor = last.seq;
+        let events = events.map_err(|error| store_error(&error))?;
+        // The log is known to hold the next event. Without it, the task is being removed for its age:
+        // a stream that just ended there would look complete.
+        if events.first().is_none_or(|event| event.seq != self.cursor + 1) {
+            return Err(Error::new(ErrorKind::TaskNotFound, "The task was removed because it is old"));
+        }
+        into.extend(events.into_iter().map(|event| Arc::new(event.into())));
+        self.cursor = into.last().map_or(self.cursor, |event| event.seq);
         Ok(true)
     }
 }
