@@ -29,6 +29,8 @@ mod recover;
 mod run;
 mod schedule;
 mod subscribe;
+#[cfg(test)]
+mod tests;
 pub mod turn;
 
 pub use accept::{Handle, Sent};
@@ -174,6 +176,11 @@ impl Engine {
     /// How many tasks are held in memory.
     pub fn tasks_in_memory(&self) -> usize {
         self.hub.len()
+    }
+
+    /// Whether no turn runs, waits for its start or waits for an answer.
+    pub fn is_idle(&self) -> bool {
+        self.schedule.is_empty()
     }
 
     /// Whether the server takes no new work.

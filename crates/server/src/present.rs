@@ -49,6 +49,11 @@ impl Presenter {
         Self { exposure, text: None, usage: None }
     }
 
+    /// The turn goes on with another message: its answer is an artifact of its own.
+    pub(crate) fn next_message(&mut self) {
+        self.text = None;
+    }
+
     /// A piece of the answer.
     pub(crate) fn text(&mut self, text: String, last: bool) -> Update {
         let append = self.text.is_some();

@@ -151,8 +151,8 @@ struct Writer {
     epoch: i64,
     /// Whether a turn may write.
     open: bool,
-    /// Messages that arrived during the turn and wait for it.
-    mailbox: VecDeque<Message>,
+    /// Messages that arrived during the turn and wait for it, each with the event that it came with.
+    mailbox: VecDeque<(Seq, Message)>,
 }
 
 #[derive(Default)]
@@ -269,24 +269,32 @@ impl Live {
     /// Ends the turn with `update`, unless a message waits: then it is returned and the turn goes on.
     pub(crate) fn end_or_next(self: &Arc<Self>, update: Update) -> Result<Option<Message>, WriteError> {
         let mut writer = self.writer.lock();
-        if let Some(message) = writer.mailbox.pop_front() {
+        if let Some((_, message)) = writer.mailbox.pop_front() {
             return Ok(Some(message));
         }
         self.write_locked(&mut writer, update, None).map(|_| None)
     }
 
-    /// The message that arrived while the turn came to rest; without one, the turn is over and a
-    /// later message begins another.
-    pub(crate) fn next_or_shut(&self) -> Option<Message> {
+    /// Comes to rest, unless a message waits: then it is returned and the turn goes on. A task that
+    /// does not wait for the caller yet does so with `update`. A later message begins another turn.
+    pub(crate) fn rest_or_next(self: &Arc<Self>, update: Update) -> Result<Option<Message>, WriteError> {
         let mut writer = self.writer.lock();
-        let next = writer.mailbox.pop_front();
-        writer.open &= next.is_some();
-        next
+        if let Some((_, message)) = writer.mailbox.pop_front() {
+            return Ok(Some(message));
+        }
+        if writer.open && !writer.fold.state().is_interrupted() {
+            self.write_locked(&mut writer, update, None)?;
+        }
+        writer.open = false;
+        Ok(None)
     }
 
-    /// Takes the next message that arrived during the turn.
-    pub(crate) fn next_message(&self) -> Option<Message> {
-        self.writer.lock().mailbox.pop_front()
+    /// Takes the next message that arrived after the event `after`: what was said before a question
+    /// is no answer to it, and waits for the end of the turn.
+    pub(crate) fn next_message(&self, after: Seq) -> Option<Message> {
+        let mut writer = self.writer.lock();
+        let place = writer.mailbox.iter().position(|(seq, _)| *seq > after)?;
+        writer.mailbox.remove(place).map(|(_, message)| message)
     }
 
     /// Hands a message to the turn that is under way, if there is one.
@@ -301,8 +309,8 @@ impl Live {
         };
         let message = incoming.message.clone();
         let written = self.write_locked(&mut writer, Update::state(state), Some(*incoming));
-        if written.is_ok() {
-            writer.mailbox.push_back(message);
+        if let Ok(seq) = written {
+            writer.mailbox.push_back((seq, message));
             self.answered.notify_one();
         }
         Ok(written)

@@ -26,9 +26,9 @@ impl Engine {
     pub(super) fn start(self: &Arc<Self>, job: Job) {
         let engine = self.clone();
         tokio::spawn(async move {
-            let live = engine.hub.hold(job.live.clone());
+            let (live, control) = (engine.hub.hold(job.live.clone()), job.control.clone());
             engine.run(job).await;
-            let next = engine.schedule.finished(Some(live.key), &live.scope, &live.context_id);
+            let next = engine.schedule.finished(Some((live.key, &control)), &live.scope, &live.context_id);
             drop(live);
             if let Some(next) = next {
                 engine.start(next);
@@ -121,23 +121,22 @@ impl Engine {
 /// Writes the final state that the outcome calls for, or returns the message that waits.
 fn close(live: &Arc<Live>, turn: &mut Turn, outcome: Outcome) -> Result<Option<Message>, WriteError> {
     let (state, text) = match outcome {
-        Outcome::Done if turn.ended() => return Ok(rest(live)),
-        Outcome::Done => {
+        Outcome::Done if !turn.ended() => {
             let update = turn.closing(TaskState::Completed, None);
             return live.end_or_next(update);
         }
-        Outcome::Rests => return Ok(rest(live)),
+        // The agent has said how its turn ends. A task that is to wait may have its next message already.
+        Outcome::Done | Outcome::Rests => {
+            let message = Message::from_agent(vec![Part::text("Waiting for an answer")]);
+            let update = turn.closing(TaskState::InputRequired, Some(message));
+            return live.rest_or_next(update);
+        }
         Outcome::Failed(text) | Outcome::Stopped(Some(Stop::TimedOut(text))) => (TaskState::Failed, Some(text)),
         Outcome::Stopped(Some(Stop::Canceled)) => (TaskState::Canceled, None),
         Outcome::Stopped(None) => (TaskState::Failed, Some("The agent stopped".into())),
     };
     let message = text.map(|text| Message::from_agent(vec![Part::text(text)]));
     live.write(turn.closing(state, message)).map(|_| None)
-}
-
-/// The agent has said how its turn ends. A task that is to wait may have its next message already.
-fn rest(live: &Arc<Live>) -> Option<Message> {
-    live.next_or_shut()
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {

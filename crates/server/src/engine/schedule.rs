@@ -3,10 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nuncio_protocol::{ContextId, Message};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::hub::Held;
@@ -27,12 +28,18 @@ pub(crate) struct Job {
 pub(crate) struct Control {
     pub(crate) stop: CancellationToken,
     why: Mutex<Option<Stop>>,
-    began: Mutex<Option<Instant>>,
+    clock: Mutex<Clock>,
     created: Instant,
     /// Milliseconds after `created` of the last sign of life.
     alive: AtomicU64,
-    /// Whether the turn waits for an answer: no deadline runs then.
-    waiting: Mutex<bool>,
+}
+
+#[derive(Default)]
+struct Clock {
+    /// When the turn began, moved on by the time that it waited for answers.
+    began: Option<Instant>,
+    /// Since when it waits for an answer: no deadline runs then.
+    waiting: Option<Instant>,
 }
 
 /// Why a turn is stopped from outside.
@@ -47,10 +54,9 @@ impl Control {
         Arc::new(Self {
             stop: CancellationToken::new(),
             why: Mutex::new(None),
-            began: Mutex::new(None),
+            clock: Mutex::default(),
             created: Instant::now(),
             alive: AtomicU64::new(0),
-            waiting: Mutex::new(false),
         })
     }
 
@@ -65,12 +71,12 @@ impl Control {
     }
 
     pub(crate) fn begin(&self) {
-        *self.began.lock() = Some(Instant::now());
+        self.clock.lock().began = Some(Instant::now());
         self.sign_of_life();
     }
 
     pub(crate) fn has_begun(&self) -> bool {
-        self.began.lock().is_some()
+        self.clock.lock().began.is_some()
     }
 
     pub(crate) fn sign_of_life(&self) {
@@ -78,20 +84,26 @@ impl Control {
         self.alive.store(millis, Ordering::Relaxed);
     }
 
-    /// Time spent waiting for an answer does not count against the turn.
-    pub(crate) fn set_waiting(&self, waiting: bool) {
-        *self.waiting.lock() = waiting;
-        if !waiting {
-            self.begin();
+    /// The turn waits for an answer from now on.
+    pub(crate) fn wait(&self) {
+        self.clock.lock().waiting = Some(Instant::now());
+    }
+
+    /// The turn goes on. The time that it waited does not count against it.
+    pub(crate) fn go_on(&self) {
+        let mut clock = self.clock.lock();
+        if let Some(since) = clock.waiting.take() {
+            clock.began = clock.began.map(|began| began + since.elapsed());
         }
+        drop(clock);
+        self.sign_of_life();
     }
 
     /// For how long the turn runs, and for how long it has been silent; `None` while it waits.
     pub(crate) fn times(&self) -> Option<(Duration, Duration)> {
-        let began = (*self.began.lock())?;
-        if *self.waiting.lock() {
-            return None;
-        }
+        let clock = self.clock.lock();
+        let began = clock.began.filter(|_| clock.waiting.is_none())?;
+        drop(clock);
         let alive = Duration::from_millis(self.alive.load(Ordering::Relaxed));
         Some((began.elapsed(), self.created.elapsed().saturating_sub(alive)))
     }
@@ -127,6 +139,15 @@ struct State {
     /// Everything that runs or waits.
     controls: HashMap<TaskKey, Arc<Control>>,
     closed: bool,
+}
+
+impl State {
+    /// The next turn of the same task may wait already: its handle stays.
+    fn forget(&mut self, task: TaskKey, control: &Arc<Control>) {
+        if self.controls.get(&task).is_some_and(|known| Arc::ptr_eq(known, control)) {
+            self.controls.remove(&task);
+        }
+    }
 }
 
 impl Schedule {
@@ -170,6 +191,11 @@ impl Schedule {
     /// Adds a turn. Returns it when it is to start now.
     pub(crate) fn submit(&self, job: Job, room: Room) -> Option<Job> {
         let mut state = self.state.lock();
+        if room == Room::Later && state.closed {
+            state.queued -= 1;
+            drop(state);
+            return None;
+        }
         state.controls.insert(job.live.key, job.control.clone());
         if room == Room::Now {
             return Some(job);
@@ -185,11 +211,16 @@ impl Schedule {
     }
 
     /// A turn ended. Returns the one that starts in its place.
-    pub(crate) fn finished(&self, task: Option<TaskKey>, scope: &Scope, context: &ContextId) -> Option<Job> {
+    pub(crate) fn finished(
+        &self,
+        turn: Option<(TaskKey, &Arc<Control>)>,
+        scope: &Scope,
+        context: &ContextId,
+    ) -> Option<Job> {
         let mut state = self.state.lock();
         state.running -= 1;
-        if let Some(task) = task {
-            state.controls.remove(&task);
+        if let Some((task, control)) = turn {
+            state.forget(task, control);
         }
         let key = (scope.clone(), context.clone());
         match state.contexts.get_mut(&key).and_then(VecDeque::pop_front) {
@@ -237,9 +268,22 @@ impl Schedule {
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
-        state.ready.clear();
-        state.contexts.values_mut().for_each(VecDeque::clear);
-        state.queued = 0;
+        let mut left: Vec<Job> = state.ready.drain(..).collect();
+        left.extend(state.contexts.values_mut().flat_map(|waiting| waiting.drain(..)));
+        for job in &left {
+            state.forget(job.live.key, &job.control);
+        }
+        // Places that were taken for turns still to come are given back by whoever took them.
+        state.queued -= left.len();
+        // The last hold on a task may go with its turn: that is nothing to do under a lock.
+        drop(state);
+        drop(left);
+    }
+
+    /// Whether nothing runs or waits, not even for an answer.
+    pub(crate) fn is_empty(&self) -> bool {
+        let state = self.state.lock();
+        state.controls.is_empty() && state.contexts.is_empty() && state.running == 0 && state.queued == 0
     }
 
     /// How many turns run, and how many wait.

@@ -288,9 +288,9 @@ impl Turn {
     /// Asks a question and waits for the answer.
     pub async fn ask(&mut self, question: &str) -> Result<Answer, AgentError> {
         let about = json!({ "kind": "question", "id": MessageId::fresh().as_str() });
-        self.put_question(question, about).await?;
+        let asked = self.put_question(question, about).await?;
         let wait = self.engine.options.approval_timeout;
-        let message = self.wait_for_message(wait).await?.ok_or(AgentError::Unanswered)?;
+        let message = self.wait_for_answer(asked, wait).await?.ok_or(AgentError::Unanswered)?;
         Ok(Answer { message })
     }
 
@@ -304,8 +304,8 @@ impl Turn {
         let id = MessageId::fresh();
         let about = approval(&id, action, wait);
         for _ in 0..ASK_AGAIN {
-            self.put_question(&format!("Approve? {action}\nAnswer y or n."), about.clone()).await?;
-            let Some(message) = self.wait_for_message(wait).await? else { break };
+            let asked = self.put_question(&format!("Approve? {action}\nAnswer y or n."), about.clone()).await?;
+            let Some(message) = self.wait_for_answer(asked, wait).await? else { break };
             if let Some(decision) = decision(&message, id.as_str()) {
                 self.message = message;
                 return Ok(decision);
@@ -315,33 +315,35 @@ impl Turn {
         Ok(Decision::Denied)
     }
 
-    async fn put_question(&mut self, text: &str, about: Value) -> Result<(), AgentError> {
+    async fn put_question(&mut self, text: &str, about: Value) -> Result<Seq, AgentError> {
         let mut message = Message::from_agent(vec![Part::text(text)]);
         message.metadata.insert(INPUT.into(), about);
         let update = self.presenter.status(TaskState::InputRequired, Some(message));
-        self.emit(update).await
+        self.put(update).await
     }
 
     /// Lets others run while it waits; `None` when the time is over.
-    async fn wait_for_message(&mut self, most: Duration) -> Result<Option<Message>, AgentError> {
-        self.control.set_waiting(true);
-        self.engine.pause();
+    async fn wait_for_answer(&self, asked: Seq, most: Duration) -> Result<Option<Message>, AgentError> {
+        let waiting = Waiting::begin(&self.engine, &self.control);
         let answer = tokio::select! {
-            answer = tokio::time::timeout(most, self.next_message()) => answer.ok(),
+            answer = tokio::time::timeout(most, self.answer_after(asked)) => answer.ok().flatten(),
             () = self.control.stop.cancelled() => None,
         };
-        self.engine.schedule.resume();
-        self.control.set_waiting(false);
+        drop(waiting);
         if self.is_cancelled() || self.live.broken().is_some() {
             return Err(AgentError::Stopped);
         }
         Ok(answer)
     }
 
-    async fn next_message(&self) -> Message {
+    /// `None` when no answer can come any more.
+    async fn answer_after(&self, asked: Seq) -> Option<Message> {
         loop {
-            if let Some(message) = self.live.next_message() {
-                return message;
+            if let Some(message) = self.live.next_message(asked) {
+                return Some(message);
+            }
+            if self.live.broken().is_some() {
+                return None;
             }
             self.live.answered.notified().await;
         }
@@ -363,12 +365,17 @@ impl Turn {
     }
 
     async fn emit(&mut self, update: Update) -> Result<(), AgentError> {
+        self.put(update).await.map(drop)
+    }
+
+    async fn put(&mut self, update: Update) -> Result<Seq, AgentError> {
         if self.ended {
             return Err(AgentError::Internal("the agent reported something after the end of its turn".into()));
         }
         let seq = self.write(update)?;
         self.control.sign_of_life();
-        self.live.keep_pace(seq).await.map_err(|_| AgentError::Stopped)
+        self.live.keep_pace(seq).await.map_err(|_| AgentError::Stopped)?;
+        Ok(seq)
     }
 
     fn write(&self, update: Update) -> Result<Seq, AgentError> {
@@ -395,6 +402,29 @@ impl Turn {
         self.message = message;
         self.resumed = false;
         self.ended = false;
+        self.presenter.next_message();
+    }
+}
+
+/// A turn that waits for an answer: its place is another's, and no deadline runs. However the waiting
+/// ends, also when the agent gives it up, the turn takes its place again.
+struct Waiting<'a> {
+    engine: &'a Engine,
+    control: &'a Control,
+}
+
+impl<'a> Waiting<'a> {
+    fn begin(engine: &'a Arc<Engine>, control: &'a Control) -> Self {
+        control.wait();
+        engine.pause();
+        Self { engine, control }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.engine.schedule.resume();
+        self.control.go_on();
     }
 }
 

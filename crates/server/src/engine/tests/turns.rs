@@ -1,0 +1,120 @@
+//! What a turn may do, and how it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_protocol::{Role, TaskState};
+
+use super::kit::*;
+use super::shaky::Shaky;
+use crate::agent::OnCrash;
+use crate::engine::{Close, EngineOptions, Over};
+use crate::store::{MemoryStore, Store};
+
+fn memory() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_the_agent_gives_up_costs_no_place() {
+    let options = EngineOptions { max_running_turns: 1, ..options() };
+    let engine = engine_with(&Scripted::new(OnCrash::Fail), memory(), options);
+    for _ in 0..3 {
+        let task = send(&engine, "askbriefly:10 text").await;
+        assert_eq!(settled(&task).await, TaskState::InputRequired);
+        a_while().await;
+        assert_eq!(get(&engine, task.task_id()).await.status.state, TaskState::Completed);
+        assert!(engine.is_idle());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_said_before_a_question_is_no_answer() {
+    let engine = engine(&Scripted::new(OnCrash::Fail), memory());
+    let task = send(&engine, "sleep:50 approve").await;
+    let early = follow_up(&engine, task.task_id(), "y").await.unwrap();
+    assert_eq!(settled(&early).await, TaskState::InputRequired);
+    a_while().await;
+    assert_eq!(get(&engine, task.task_id()).await.status.state, TaskState::InputRequired);
+    let late = follow_up(&engine, task.task_id(), "n").await.unwrap();
+    assert_eq!(settled(&late).await, TaskState::Completed);
+    let artifacts = get(&engine, task.task_id()).await.artifacts;
+    assert_eq!(artifacts[0].parts[0].as_text(), Some("Denied"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_without_an_answer_leaves_the_task_waiting() {
+    let engine = engine(&Scripted::new(OnCrash::Fail), memory());
+    for script in ["unanswered", "ask", "askbriefly:10 status unanswered"] {
+        let task = send(&engine, script).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(get(&engine, task.task_id()).await.status.state, TaskState::InputRequired, "{script}");
+        assert!(engine.is_idle());
+        let answer = follow_up(&engine, task.task_id(), "text").await.unwrap();
+        assert_eq!(settled(&answer).await, TaskState::Completed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_time_spent_waiting_does_not_count() {
+    let options = EngineOptions { approval_timeout: Duration::from_secs(500), ..options() };
+    let engine = engine_with(&Scripted::new(OnCrash::Fail), memory(), options);
+    tend(&engine);
+    for (script, state) in [
+        ("ask sleep:40000", TaskState::Completed),
+        ("sleep:40000 ask sleep:40000", TaskState::Failed),
+        ("sleep:70000", TaskState::Failed),
+    ] {
+        let task = send(&engine, script).await;
+        tokio::time::sleep(Duration::from_secs(200)).await;
+        if script.contains("ask") {
+            let answer = follow_up(&engine, task.task_id(), "yes").await.unwrap();
+            assert_eq!(settled(&answer).await, state, "{script}");
+        } else {
+            assert_eq!(get(&engine, task.task_id()).await.status.state, state, "{script}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_message_is_answered_with_an_artifact_of_its_own() {
+    let engine = engine(&Scripted::new(OnCrash::Fail), memory());
+    let task = send(&engine, "sleep:50 text last").await;
+    let more = follow_up(&engine, task.task_id(), "last").await.unwrap();
+    assert_eq!(settled(&more).await, TaskState::Completed);
+    let task = get(&engine, task.task_id()).await;
+    assert_eq!(task.artifacts.iter().map(|artifact| artifact.parts.len()).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(task.history.iter().filter(|message| message.role == Role::User).count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_question_is_not_stored_ends_at_once() {
+    let store = Shaky::start(memory(), Duration::from_millis(5));
+    let engine = engine(&Scripted::new(OnCrash::Fail), store.clone());
+    let task = send_in(&engine, "c", "sleep:50 ask").await;
+    tokio::time::sleep(Duration::from_millis(52)).await;
+    store.fill_up(1);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(task.settled().await.is_err());
+    let began = tokio::time::Instant::now();
+    assert_eq!(settled(&send_in(&engine, "c", "text").await).await, TaskState::Completed);
+    assert!(began.elapsed() < Duration::from_secs(1), "the context is free for others");
+    a_while().await;
+    assert!(engine.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_of_a_task_that_is_removed_hears_it() {
+    let store = memory();
+    let engine = engine(&Scripted::new(OnCrash::Fail), store.clone());
+    let task = send(&engine, "burst:600").await;
+    assert_eq!(settled(&task).await, TaskState::Completed);
+    let mut readers = Vec::new();
+    for call in [call_after(Some(0)), call_after(Some(5))] {
+        readers.push(engine.subscribe(&call, task.task_id(), Close::WhenOver, Over::Show).await.unwrap());
+    }
+    store.trim(i64::MAX, 10).await.unwrap();
+    for mut reader in readers {
+        assert!(reader.next(&mut Vec::new()).await.is_err());
+    }
+}
