@@ -8,16 +8,17 @@
 //! * `live`, `hub`, `fold`: a task in memory.
 //! * `subscribe`, `read`, `cancel`, `recover`: the other operations, and what a crash leaves behind.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nuncio_protocol::{Error, ErrorKind, Timestamp};
+use parking_lot::Mutex;
 
 use crate::agent::Agent;
 use crate::metrics::Metrics;
-use crate::store::{AppendError, Lease, Micros, Store, StoreError};
+use crate::store::{AppendError, Lease, Micros, Store, StoreError, TaskKey};
 
 mod accept;
 mod cancel;
@@ -132,6 +133,12 @@ pub struct Engine {
     node: Arc<str>,
     /// Sends with the same key are decided one after the other.
     keys: Vec<tokio::sync::Mutex<()>>,
+    /// Tasks of this node that the store took no end for, each with the lease it was held under: they
+    /// are taken up again.
+    stranded: Mutex<HashMap<TaskKey, i64>>,
+    /// A new task waits in the store before it waits here. Whoever looks for tasks without a writer
+    /// looks when none is between the two.
+    queueing: tokio::sync::RwLock<()>,
     draining: AtomicBool,
 }
 
@@ -154,6 +161,8 @@ impl Engine {
             schedule,
             node: uuid::Uuid::new_v4().to_string().into(),
             keys: (0..64).map(|_| tokio::sync::Mutex::default()).collect(),
+            stranded: Mutex::default(),
+            queueing: tokio::sync::RwLock::default(),
             draining: AtomicBool::new(false),
         })
     }

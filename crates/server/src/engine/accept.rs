@@ -14,7 +14,7 @@ use super::schedule::{Control, Full, Job, Room};
 use super::subscribe::{Close, Subscription};
 use super::{Engine, IdempotentSend, KEY_LIFE, TaskJson, append_error, micros, now, shutting_down, store_error};
 use crate::call::Call;
-use crate::store::{Created, IdempotencyKey, NewTask, Scope, Seq, State, TaskKey, TaskRow};
+use crate::store::{Created, IdempotencyKey, Lease, NewTask, Scope, Seq, State, StoreError, TaskKey, TaskRow};
 
 /// The longest id or key that a caller may choose.
 const LONGEST_ID: usize = 512;
@@ -86,8 +86,9 @@ impl Engine {
         if let Some(key) = &key
             && let Some((task, from)) =
                 self.store.find_key(&call.scope, key).await.map_err(|error| store_error(&error))?
+            && let Some(again) = self.repeat(task, from).await?
         {
-            return self.repeat(task, from).await;
+            return Ok(again);
         }
         if message.task_id.is_empty() {
             if let Some(parts) = self.agent.answer(&message).await {
@@ -101,12 +102,12 @@ impl Engine {
         self.follow_up(&row, Box::new(Incoming { message, key })).await
     }
 
-    /// The same send again: the task of the first time.
-    async fn repeat(self: &Arc<Self>, task: TaskKey, from: Seq) -> Result<Sent, Error> {
+    /// The same send again: the task of the first time, unless it has been removed since.
+    async fn repeat(self: &Arc<Self>, task: TaskKey, from: Seq) -> Result<Option<Sent>, Error> {
         let row = self.store.task_by_key(task).await.map_err(|error| store_error(&error))?;
-        let row = row.ok_or_else(Error::internal)?;
+        let Some(row) = row else { return Ok(None) };
         let live = self.open(&row).await?;
-        Ok(Sent::Task(Handle { engine: self.clone(), live, from }))
+        Ok(Some(Sent::Task(Handle { engine: self.clone(), live, from })))
     }
 
     async fn new_task(
@@ -122,6 +123,10 @@ impl Engine {
         message.task_id = id.clone();
         let context = message.context_id.clone();
         let room = self.schedule.reserve(&call.scope, &context).map_err(|Full| full())?;
+        let _queueing = match room {
+            Room::Now => None,
+            Room::Later => Some(self.queueing.read().await),
+        };
         let at = Timestamp::now();
         let task = Task {
             id: id.clone(),
@@ -143,7 +148,7 @@ impl Engine {
                 state: State(TaskState::Submitted.number()),
                 body: body.clone(),
                 at: at.as_micros(),
-                lease: if room == Room::Now { self.lease() } else { Self::no_lease() },
+                lease: self.lease_for(room),
                 key,
                 push: None,
             })
@@ -155,7 +160,7 @@ impl Engine {
                     self.start(next);
                 }
                 return match other {
-                    Ok(Created::Known(task, from)) => self.repeat(task, from).await,
+                    Ok(Created::Known(task, from)) => self.repeat(task, from).await?.ok_or_else(Error::internal),
                     Err(error) => Err(store_error(&error)),
                     Ok(Created::New(_)) => Err(Error::internal()),
                 };
@@ -197,9 +202,9 @@ impl Engine {
         }
         let room = self.schedule.reserve(&live.scope, &live.context_id).map_err(|Full| full())?;
         let message = incoming.message.clone();
-        match self.claim_and_begin(live, incoming).await {
+        match self.claim_and_begin(live, incoming, room).await {
             Ok(from) => {
-                self.submit(self.hub.hold(live.clone()), message, room, true, false);
+                self.submit(self.hub.hold(live.clone()), message, room, room == Room::Now, false);
                 Ok(from)
             }
             Err(error) => {
@@ -211,12 +216,40 @@ impl Engine {
         }
     }
 
-    async fn claim_and_begin(&self, live: &Arc<Live>, incoming: Box<Incoming>) -> Result<Seq, Error> {
-        let claimed = self.store.claim(live.key, live.epoch(), self.lease(), false).await;
-        let row = claimed.map_err(|error| store_error(&error))?;
-        let row = row.ok_or_else(|| Error::new(ErrorKind::Unavailable, "The task is busy elsewhere: try again"))?;
-        live.open(row.epoch);
-        live.begin(incoming).map_err(|error| follow_up_error(live, &error))
+    async fn claim_and_begin(&self, live: &Arc<Live>, incoming: Box<Incoming>, room: Room) -> Result<Seq, Error> {
+        self.claim_now(live, self.lease_for(room)).await?;
+        live.begin(incoming).map_err(|error| {
+            self.strand(live);
+            follow_up_error(live, &error)
+        })
+    }
+
+    /// Claims a task for a caller who waits.
+    pub(super) async fn claim_now(&self, live: &Arc<Live>, lease: Lease) -> Result<(), Error> {
+        if self.claim(live, lease).await.map_err(|error| store_error(&error))? {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Unavailable, "The task is busy elsewhere: try again"))
+    }
+
+    /// Claims a task as it is in memory and opens it. False when another node was first; then it is
+    /// read anew by the next who asks for it.
+    pub(super) async fn claim(&self, live: &Arc<Live>, lease: Lease) -> Result<bool, StoreError> {
+        match self.store.claim(live.key, live.epoch(), lease, false).await? {
+            None => live.lose(),
+            Some(row) if live.open(&row) => return Ok(true),
+            Some(row) => drop(self.stranded.lock().insert(row.key, row.epoch)),
+        }
+        Ok(false)
+    }
+
+    /// Only a turn that starts at once needs the lease: what waits may be started by any node, and
+    /// after a crash it is known not to have begun.
+    fn lease_for(&self, room: Room) -> Lease {
+        match room {
+            Room::Now => self.lease(),
+            Room::Later => Self::no_lease(),
+        }
     }
 
     /// A task that does not exist for this caller.
@@ -229,7 +262,11 @@ impl Engine {
     /// The task in memory, its fold loaded.
     pub(super) async fn open(&self, row: &TaskRow) -> Result<Held, Error> {
         let live = self.hub.open(row, &self.store);
-        live.loaded.get_or_try_init(|| self.fill(&live)).await.map_err(|error| store_error(&error))?;
+        if let Err(error) = live.loaded.get_or_try_init(|| self.fill(&live)).await {
+            // It may have been removed for its age since the row was read.
+            let gone = matches!(self.store.task_by_key(row.key).await, Ok(None));
+            return Err(if gone { Error::task_not_found(row.id.as_str()) } else { store_error(&error) });
+        }
         Ok(live)
     }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use nuncio_protocol::{Error, ErrorKind, TaskId, TaskState};
 
-use super::live::{Live, Update};
+use super::live::{Live, Update, WriteError};
 use super::schedule::Stop;
-use super::{Engine, TaskJson, append_error, store_error};
+use super::{Engine, TaskJson, append_error};
 use crate::call::Call;
 
 impl Engine {
@@ -30,27 +30,29 @@ impl Engine {
     }
 
     async fn stop(&self, live: &Arc<Live>) -> Result<(), Error> {
-        if live.is_open() {
-            if let Some(control) = self.schedule.control(live.key) {
-                control.stop(Stop::Canceled);
-                if control.has_begun() {
-                    let patience = self.options.cancel_grace + Duration::from_secs(1);
-                    let _ = tokio::time::timeout(patience, live.wait(|_, state| state.is_terminal())).await;
-                }
+        if let Some(control) = self.schedule.control(live.key) {
+            control.stop(Stop::Canceled);
+            if control.has_begun() {
+                let patience = self.options.cancel_grace + Duration::from_secs(1);
+                let _ = tokio::time::timeout(patience, live.wait(|_, state| state.is_terminal())).await;
             }
-            // Not begun, or deaf: the turn ends here, and whatever it still writes is refused.
-            let _ = live.write(Update::state(TaskState::Canceled));
-            return Ok(());
         }
         let _gate = live.gate.lock().await;
-        if live.is_open() || live.read(|task| task.status.state.is_terminal()).0 {
-            return Ok(());
+        // Not begun, or deaf: the turn ends here, and whatever it still writes is refused.
+        let mut written = live.write(Update::state(TaskState::Canceled));
+        // At rest: there is no turn that could end it.
+        if written == Err(WriteError::Closed) && !live.read(|task| task.status.state.is_terminal()).0 {
+            self.claim_now(live, self.lease()).await?;
+            written = live.write(Update::state(TaskState::Canceled));
         }
-        let claimed = self.store.claim(live.key, live.epoch(), self.lease(), false).await;
-        let row = claimed.map_err(|error| store_error(&error))?;
-        let row = row.ok_or_else(|| Error::new(ErrorKind::Unavailable, "The task is busy elsewhere: try again"))?;
-        live.open(row.epoch);
-        let _ = live.write(Update::state(TaskState::Canceled));
+        if let Ok(seq) = written {
+            // A turn that began meanwhile hears of it too.
+            if let Some(control) = self.schedule.control(live.key) {
+                control.stop(Stop::Canceled);
+            }
+            let _ = live.durable(seq).await;
+        }
+        self.strand(live);
         Ok(())
     }
 }

@@ -141,6 +141,8 @@ pub(crate) struct Live {
     moved: Notify,
     /// Wakes a turn that waits for an answer.
     pub(crate) answered: Notify,
+    /// Wakes a turn whose events cannot be stored any more.
+    lost: Notify,
     store: Arc<dyn Store>,
 }
 
@@ -191,6 +193,7 @@ impl Live {
             feed: Mutex::default(),
             moved: Notify::new(),
             answered: Notify::new(),
+            lost: Notify::new(),
             store,
         }
     }
@@ -223,6 +226,7 @@ impl Live {
             }),
             moved: Notify::new(),
             answered: Notify::new(),
+            lost: Notify::new(),
             store,
         }
     }
@@ -237,11 +241,30 @@ impl Live {
         *writer = Writer { fold, seq, epoch: row.epoch, open: false, mailbox: VecDeque::new() };
     }
 
-    /// Opens the task for a turn under a new lease.
-    pub(crate) fn open(&self, epoch: i64) {
+    /// Opens the task for a turn under the lease that `row` was claimed with. Not if it is over, and
+    /// not if somebody else has written since: then this is no longer what the log says.
+    pub(crate) fn open(&self, row: &TaskRow) -> bool {
         let mut writer = self.writer.lock();
-        writer.epoch = epoch;
-        writer.open = true;
+        writer.epoch = row.epoch;
+        if writer.seq != row.seq {
+            writer.open = false;
+            drop(writer);
+            self.lose();
+            return false;
+        }
+        writer.open = !writer.fold.state().is_terminal();
+        writer.open
+    }
+
+    /// Sets the messages that wait for the turn.
+    pub(crate) fn set_mailbox(&self, messages: impl IntoIterator<Item = Message>) {
+        self.writer.lock().mailbox = messages.into_iter().map(|message| (0, message)).collect();
+    }
+
+    /// Somebody else writes to this task: whoever follows it here hears that, and the next to ask for
+    /// it reads it anew.
+    pub(crate) fn lose(&self) {
+        self.break_off(AppendError::Fenced);
     }
 
     /// The lease under which the task is written here.
@@ -249,9 +272,10 @@ impl Live {
         self.writer.lock().epoch
     }
 
-    /// Whether a turn is under way or waits for its start.
-    pub(crate) fn is_open(&self) -> bool {
-        self.writer.lock().open
+    /// That lease, and the number of the last event.
+    pub(crate) fn version(&self) -> (i64, Seq) {
+        let writer = self.writer.lock();
+        (writer.epoch, writer.seq)
     }
 
     /// Reads the fold and the number up to which it counts.
@@ -432,6 +456,29 @@ impl Live {
         self.feed.lock().broken.clone()
     }
 
+    /// Resolves when the log has broken off under this task.
+    pub(crate) async fn lost(&self) {
+        loop {
+            let lost = self.lost.notified();
+            tokio::pin!(lost);
+            lost.as_mut().enable();
+            if self.broken().is_some() {
+                return;
+            }
+            lost.await;
+        }
+    }
+
+    fn break_off(&self, why: AppendError) {
+        let mut feed = self.feed.lock();
+        feed.pending.clear();
+        feed.broken.get_or_insert(why);
+        drop(feed);
+        self.moved.notify_waiters();
+        self.lost.notify_waiters();
+        self.answered.notify_one();
+    }
+
     /// The durable number and state.
     pub(crate) fn committed(&self) -> (Seq, TaskState) {
         let feed = self.feed.lock();
@@ -503,11 +550,6 @@ impl Acknowledge for Live {
 
     fn refused(&self, seq: Seq, why: AppendError) {
         tracing::error!(task = %self.id, seq, error = %why, "an event could not be stored");
-        let mut feed = self.feed.lock();
-        feed.pending.clear();
-        feed.broken.get_or_insert(why);
-        drop(feed);
-        self.moved.notify_waiters();
-        self.answered.notify_one();
+        self.break_off(why);
     }
 }

@@ -1,5 +1,7 @@
 //! What a crash leaves behind, and what is done from time to time.
 
+use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use super::live::{Live, Update};
 use super::schedule::Stop;
 use super::{Engine, micros, now};
 use crate::agent::OnCrash;
-use crate::store::{StoreError, TaskRow};
+use crate::store::{AppendError, State, StoreError, TaskKey, TaskRow};
 
 /// How many abandoned tasks are taken up at once.
 const BATCH: usize = 256;
@@ -23,65 +25,153 @@ const TICK: Duration = Duration::from_millis(250);
 const TRIM_EVERY: Duration = Duration::from_secs(600);
 
 impl Engine {
-    /// Takes up the tasks whose writer is gone: start-up after a restart and takeover from a dead
-    /// node are the same. Returns how many.
+    /// Takes up the tasks whose writer is gone: start-up after a restart, takeover from a dead node and
+    /// a store that writes again are the same. Returns how many.
     pub async fn recover(self: &Arc<Self>) -> Result<usize, StoreError> {
-        let mut taken = 0;
+        let mut taken = self.recover_stranded().await?;
+        let mut seen = HashSet::new();
         loop {
-            let rows = self.store.abandoned(&self.node, now(), BATCH).await?;
+            // What waits here has no writer either, and is among them.
+            let limit = BATCH + self.schedule.load().1;
+            let rows = self.store.abandoned(&self.node, now(), limit).await?;
             let mut progress = false;
             for row in &rows {
-                if self.take_up(row).await? {
+                if seen.insert(row.key) && self.take_up(row, "The task was interrupted by a restart").await? {
                     taken += 1;
                     progress = true;
                 }
             }
-            if rows.len() < BATCH || !progress {
+            if rows.len() < limit || !progress {
                 return Ok(taken);
             }
         }
     }
 
-    async fn take_up(self: &Arc<Self>, row: &TaskRow) -> Result<bool, StoreError> {
+    /// Remembers a task of this node whose turn is gone and left it working.
+    pub(super) fn strand(&self, live: &Live) {
+        let taken_over = matches!(live.broken(), Some(AppendError::Fenced));
+        if State(live.committed().1.number()).is_active() && !taken_over {
+            self.stranded.lock().insert(live.key, live.version().0);
+        }
+    }
+
+    async fn recover_stranded(self: &Arc<Self>) -> Result<usize, StoreError> {
+        let mut left = std::mem::take(&mut *self.stranded.lock()).into_iter();
+        let mut taken = 0;
+        while let Some((key, epoch)) = left.next() {
+            match self.recover_one(key, epoch).await {
+                Ok(took) => taken += usize::from(took),
+                Err(error) => {
+                    self.stranded.lock().extend(left.chain([(key, epoch)]));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    async fn recover_one(self: &Arc<Self>, key: TaskKey, epoch: i64) -> Result<bool, StoreError> {
+        if let Some(row) = self.store.task_by_key(key).await?
+            && row.state.is_active()
+            && row.epoch == epoch
+        {
+            return self.take_up(&row, "The task was interrupted: its events could not be stored").await;
+        }
+        // Somebody else has it, or had it. Whoever waits for it here waits for nothing.
+        if let Some(live) = self.hub.get(key)
+            && live.loaded.initialized()
+        {
+            let _gate = live.gate.lock().await;
+            let row = self.store.task_by_key(key).await?;
+            if row.is_none_or(|row| live.version() < (row.epoch, row.seq)) {
+                live.lose();
+            }
+        }
+        Ok(false)
+    }
+
+    async fn take_up(self: &Arc<Self>, row: &TaskRow, why: &str) -> Result<bool, StoreError> {
         if self.schedule.control(row.key).is_some() {
             return Ok(false);
         }
-        let was_waiting = !row.leased;
-        let retry = matches!(self.agent.on_crash(), OnCrash::Retry { .. }) && !was_waiting;
+        let _queueing = if row.leased { None } else { Some(self.queueing.write().await) };
+        let live = self.hub.open(row, &self.store);
+        match live.loaded.get_or_try_init(|| self.fill(&live)).await {
+            Err(error @ StoreError::Corrupt { .. }) => {
+                tracing::error!(task = %row.id, %error, "a task cannot be taken up");
+                // One that cannot be read must not stand in the way of those that can.
+                self.store.claim(row.key, row.epoch, self.lease(), false).await?;
+                return Ok(false);
+            }
+            loaded => loaded?,
+        };
+        let _gate = live.gate.lock().await;
+        if self.schedule.control(row.key).is_some() {
+            return Ok(false);
+        }
+        let live = self.hub.hold(live.clone());
+        if row.leased { self.go_on(live, row, why).await } else { Ok(self.wait_again(live, row)) }
+    }
+
+    /// A task whose turn has not begun: it waits again, with every message that waited.
+    fn wait_again(self: &Arc<Self>, live: Held, row: &TaskRow) -> bool {
+        let mut waiting = live.read(|task| {
+            let said = task.history.iter().rev().take_while(|message| message.role == Role::User);
+            said.cloned().collect::<Vec<_>>()
+        });
+        let Some(first) = waiting.0.pop() else { return false };
+        match live.version().cmp(&(row.epoch, row.seq)) {
+            Ordering::Equal if live.open(row) => {}
+            // Another node has it, or had it: it is read anew the next time.
+            Ordering::Less => {
+                live.lose();
+                return false;
+            }
+            _ => return false,
+        }
+        live.set_mailbox(waiting.0.into_iter().rev());
+        self.run_again(live, first, false, false);
+        true
+    }
+
+    /// A task whose turn was interrupted: its agent says what that means.
+    async fn go_on(self: &Arc<Self>, live: Held, row: &TaskRow, why: &str) -> Result<bool, StoreError> {
+        let on_crash = self.agent.on_crash();
+        let retry = matches!(on_crash, OnCrash::Retry { .. });
         let Some(row) = self.store.claim(row.key, row.epoch, self.lease(), retry).await? else {
             return Ok(false);
         };
-        let live = self.hub.open(&row, &self.store);
-        live.loaded.get_or_try_init(|| self.fill(&live)).await?;
-        live.open(row.epoch);
-        let again = was_waiting
-            || match self.agent.on_crash() {
-                OnCrash::Fail => false,
-                OnCrash::Retry { max } => row.attempts <= max,
-                OnCrash::Resume => true,
-            };
-        let resumed = !was_waiting && self.agent.on_crash() == OnCrash::Resume;
+        if !live.open(&row) {
+            self.stranded.lock().insert(row.key, row.epoch);
+            return Ok(false);
+        }
+        live.set_mailbox([]);
+        let again = match on_crash {
+            OnCrash::Fail => false,
+            OnCrash::Retry { max } => row.attempts <= max,
+            OnCrash::Resume => true,
+        };
         match last_message(&live).filter(|_| again) {
-            Some(message) => self.run_again(live, message, resumed),
+            Some(message) => self.run_again(live, message, true, on_crash == OnCrash::Resume),
             None => {
-                tracing::info!(task = %row.id, "a task was interrupted by a restart");
-                let text = "The task was interrupted by a restart";
-                let message = Some(Message::from_agent(vec![Part::text(text)]));
+                tracing::info!(task = %row.id, why, "a task is given up");
+                let message = Some(Message::from_agent(vec![Part::text(why)]));
                 let metadata = nuncio_protocol::Metadata::new();
                 if let Ok(seq) = live.write(Update::Status { state: TaskState::Failed, message, metadata }) {
                     let _ = live.durable(seq).await;
                 }
+                self.strand(&live);
             }
         }
         Ok(true)
     }
 
-    fn run_again(self: &Arc<Self>, live: Held, message: Message, resumed: bool) {
+    fn run_again(self: &Arc<Self>, live: Held, message: Message, claimed: bool, resumed: bool) {
         tracing::info!(task = %live.id, resumed, "a task is taken up again");
         // A task that was accepted is never turned away for lack of room.
         let room =
             self.schedule.reserve(&live.scope, &live.context_id).unwrap_or_else(|_| self.schedule.queue_regardless());
-        self.submit(live, message, room, true, resumed);
+        self.submit(live, message, room, claimed, resumed);
     }
 
     /// Looks after deadlines, leases, abandoned and old tasks until `stop`.
@@ -99,11 +189,17 @@ impl Engine {
             self.stop_overdue();
             if leased.elapsed() >= lease_every {
                 leased = tokio::time::Instant::now();
-                self.keep_leases().await;
+                tokio::select! {
+                    () = self.keep_leases() => {}
+                    () = stop.cancelled() => return,
+                }
             }
             if trimmed.is_none_or(|at| at.elapsed() >= TRIM_EVERY) {
                 trimmed = Some(tokio::time::Instant::now());
-                self.trim().await;
+                tokio::select! {
+                    () = self.trim() => {}
+                    () = stop.cancelled() => return,
+                }
             }
         }
     }

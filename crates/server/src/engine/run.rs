@@ -27,7 +27,11 @@ impl Engine {
         let engine = self.clone();
         tokio::spawn(async move {
             let (live, control) = (engine.hub.hold(job.live.clone()), job.control.clone());
-            engine.run(job).await;
+            // Whatever happens in the turn, its place is free afterwards.
+            if let Err(panic) = AssertUnwindSafe(engine.run(job)).catch_unwind().await {
+                tracing::error!(task = %live.id, what = panic_text(&*panic), "a turn panicked");
+            }
+            engine.strand(&live);
             let next = engine.schedule.finished(Some((live.key, &control)), &live.scope, &live.context_id);
             drop(live);
             if let Some(next) = next {
@@ -70,13 +74,15 @@ impl Engine {
         }
     }
 
+    /// Makes this node the writer of a task that waited. Behind the gate, so that nobody who writes
+    /// to a waiting task does so under the lease that ends here.
     async fn claim_for(&self, live: &Arc<Live>) -> bool {
-        match self.store.claim(live.key, live.epoch(), self.lease(), false).await {
-            Ok(Some(row)) => {
-                live.open(row.epoch);
-                true
-            }
-            Ok(None) => false,
+        let _gate = live.gate.lock().await;
+        if live.broken().is_some() || live.read(|task| task.status.state.is_terminal()).0 {
+            return false;
+        }
+        match self.claim(live, self.lease()).await {
+            Ok(claimed) => claimed,
             Err(error) => {
                 tracing::error!(task = %live.id, %error, "a waiting task could not be claimed");
                 false
@@ -90,9 +96,12 @@ impl Engine {
         }
         let agent = self.agent.clone();
         let grace = self.options.cancel_grace;
-        let work = AssertUnwindSafe(agent.run(turn)).catch_unwind();
+        let work = AssertUnwindSafe(async { agent.run(turn).await }).catch_unwind();
         let overdue = async {
-            control.stop.cancelled().await;
+            tokio::select! {
+                () = control.stop.cancelled() => {}
+                () = live.lost() => control.stop(Stop::Lost),
+            }
             tokio::time::sleep(grace).await;
         };
         let result = tokio::select! {
@@ -133,6 +142,7 @@ fn close(live: &Arc<Live>, turn: &mut Turn, outcome: Outcome) -> Result<Option<M
         }
         Outcome::Failed(text) | Outcome::Stopped(Some(Stop::TimedOut(text))) => (TaskState::Failed, Some(text)),
         Outcome::Stopped(Some(Stop::Canceled)) => (TaskState::Canceled, None),
+        Outcome::Stopped(Some(Stop::Lost)) => return Ok(None),
         Outcome::Stopped(None) => (TaskState::Failed, Some("The agent stopped".into())),
     };
     let message = text.map(|text| Message::from_agent(vec![Part::text(text)]));

@@ -47,6 +47,8 @@ struct Clock {
 pub(crate) enum Stop {
     Canceled,
     TimedOut(String),
+    /// Its events cannot be stored any more, so it works in vain.
+    Lost,
 }
 
 impl Control {

@@ -104,6 +104,21 @@ async fn a_turn_whose_question_is_not_stored_ends_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_agent_that_works_in_vain_is_told() {
+    let store = Shaky::start(memory(), Duration::from_millis(5));
+    let engine = engine(&Scripted::new(OnCrash::Fail), store.clone());
+    for script in ["hold", "hang"] {
+        let task = send(&engine, script).await;
+        a_while().await;
+        store.fill_up(1);
+        assert!(follow_up(&engine, task.task_id(), "y").await.is_err());
+        assert!(task.settled().await.is_err());
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(engine.is_idle(), "{script}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reader_of_a_task_that_is_removed_hears_it() {
     let store = memory();
     let engine = engine(&Scripted::new(OnCrash::Fail), store.clone());
