@@ -3,6 +3,7 @@
 mod cancel;
 mod fold;
 mod kit;
+mod model;
 mod naive;
 mod recover;
 mod schedule;
