@@ -10,6 +10,7 @@
 
 mod append;
 mod error;
+mod herald;
 mod list;
 mod migrate;
 mod open;
@@ -37,6 +38,7 @@ use super::{
     Store, StoreError, TaskKey, TaskRow,
 };
 use error::At;
+use herald::Herald;
 use queue::Queue;
 use read::Readers;
 use writer::{Batch, Job, Question, Writer};
@@ -107,6 +109,7 @@ impl SqliteStore {
             on_commit: options.on_commit,
             queue: queue.clone(),
             done,
+            herald: Herald::start(),
             failing: false,
             lock: opened.lock,
         };
@@ -129,7 +132,7 @@ impl SqliteStore {
         work: impl FnMut(&mut Batch<'_>) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (question, answer) = Question::new(work);
-        self.queue.push(Job::Ask(Box::new(question))).map_err(|_| StoreError::Closed)?;
+        self.queue.push(Job::Ask(Box::new(question)), true).map_err(|_| StoreError::Closed)?;
         answer.await.unwrap_or(Err(StoreError::Closed))
     }
 }
@@ -155,7 +158,9 @@ impl Store for SqliteStore {
     }
 
     fn append(&self, append: Append) {
-        if let Err(Job::Append(append)) = self.queue.push(Job::Append(append)) {
+        // Where a turn ends or rests, its sender waits.
+        let awaited = append.snapshot.is_some();
+        if let Err(Job::Append(append)) = self.queue.push(Job::Append(append), awaited) {
             append.ack.refused(append.seq, StoreError::Closed.into());
         }
     }

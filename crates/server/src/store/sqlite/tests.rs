@@ -156,7 +156,7 @@ async fn what_was_handed_over_survives_a_drop() {
     let path = folder.path().join("log.db");
     let store = open(&path).unwrap();
     let task = create(&store, "t").await;
-    let (last, heard) = watch::channel(None);
+    let (last, mut heard) = watch::channel(None);
     let ack: Arc<dyn Acknowledge> = Arc::new(Last(last));
     for seq in 2..=3_000 {
         let body = Bytes::from("x");
@@ -164,7 +164,7 @@ async fn what_was_handed_over_survives_a_drop() {
         store.append(Append { task, epoch: 1, seq, body, at: 1, state, snapshot, message, key, ack: ack.clone() });
     }
     drop(store);
-    assert_eq!(*heard.borrow(), Some(Ok(3_000)));
+    heard.wait_for(|last| *last == Some(Ok(3_000))).await.unwrap();
     let store = open(&path).unwrap();
     assert_eq!(store.events(task, 0, usize::MAX, usize::MAX).await.unwrap().len(), 3_000);
 }

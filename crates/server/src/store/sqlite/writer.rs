@@ -14,6 +14,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::super::{Append, AppendError, Scope, Seq, State, StoreError};
 use super::error::At;
+use super::herald::Herald;
 use super::queue::Queue;
 use super::{OnCommit, append};
 
@@ -129,6 +130,7 @@ pub(super) struct Writer {
     pub(super) queue: Arc<Queue<Job>>,
     /// Set when the last batch is through.
     pub(super) done: watch::Sender<bool>,
+    pub(super) herald: Herald,
     /// Whether the last batch failed, so that trouble is logged when it begins and when it ends.
     pub(super) failing: bool,
     /// Held as long as this thread may write.
@@ -137,14 +139,13 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn run(mut self) {
-        let _end = End { queue: self.queue.clone(), done: self.done.clone() };
+        let _end = End { queue: self.queue.clone(), done: self.done.clone(), herald: self.herald.clone() };
         let mut jobs = Vec::with_capacity(BATCH);
-        let (mut enough, mut patience) = (1, Duration::ZERO);
+        let (mut enough, mut patience) = (0, Duration::ZERO);
         while self.queue.wait(enough, patience) {
             // Whoever woke this thread is most likely not done.
             thread::yield_now();
-            self.queue.take(BATCH, BATCH_BYTES, Job::weight, &mut jobs);
-            enough = jobs.len();
+            enough = self.queue.take(BATCH, BATCH_BYTES, Job::weight, &mut jobs);
             let started = Instant::now();
             self.batch(steps(jobs.drain(..)));
             patience = (started.elapsed() / 4).min(LONGEST_WAIT);
@@ -165,7 +166,7 @@ impl Writer {
                 if let Some(hook) = &self.on_commit {
                     hook(events, started.elapsed());
                 }
-                succeed(steps, told);
+                self.herald.tell(move || succeed(steps, told));
             }
             Err(error) => {
                 let error = self.at.sql(&error);
@@ -176,7 +177,7 @@ impl Writer {
                 // as one that meets a damaged page, and must not take its neighbours along.
                 let shared = matches!(error, StoreError::Full { .. } | StoreError::Locked { .. });
                 if shared || steps.iter().map(Step::len).sum::<usize>() == 1 {
-                    fail(steps, &error);
+                    self.herald.tell(move || fail(steps, &error));
                 } else {
                     for alone in steps.into_iter().flat_map(Step::split) {
                         self.batch(vec![alone]);
@@ -296,6 +297,7 @@ fn tell(append: &Append, seq: Seq, refused: Option<AppendError>) {
 struct End {
     queue: Arc<Queue<Job>>,
     done: watch::Sender<bool>,
+    herald: Herald,
 }
 
 impl Drop for End {
@@ -303,7 +305,10 @@ impl Drop for End {
         self.queue.close();
         let mut left = Vec::new();
         self.queue.take(usize::MAX, usize::MAX, |_| 0, &mut left);
-        fail(steps(left.into_iter()), &StoreError::Closed);
-        self.done.send_replace(true);
+        let (left, done) = (steps(left.into_iter()), self.done.clone());
+        self.herald.tell(move || {
+            fail(left, &StoreError::Closed);
+            done.send_replace(true);
+        });
     }
 }
