@@ -206,6 +206,39 @@ fn the_log_is_json_where_nobody_watches() {
     assert!(panicked["place"].as_str().is_some_and(|place| place.contains("demo.rs")), "{panicked}");
 }
 
+#[tokio::test]
+async fn the_log_tells_which_call_made_which_task() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log");
+    let mut server = std::process::Command::new(nuncio_tests::binary())
+        .args(["serve", "--debug", "--store", "memory", "--port", "0"])
+        .env("NUNCIO_LOG", "json")
+        .stdout(std::process::Stdio::null())
+        .stderr(std::fs::File::create(&path).expect("a file"))
+        .spawn()
+        .expect("the binary can be started");
+    let lines = || -> Vec<Value> {
+        let log = std::fs::read_to_string(&path).unwrap_or_default();
+        log.lines().filter_map(|line| line.parse().ok()).collect()
+    };
+    let mut found = None;
+    for _ in 0..600 {
+        if let Some(url) = lines().iter().find_map(|line| line["card"].as_str().map(str::to_owned)) {
+            let url = url.replace(".well-known/agent-card.json", "message:send");
+            let body = nuncio_tests::message("hello");
+            let sent = nuncio_tests::client().post(url).header("A2A-Version", "1.0").json(&body).send().await;
+            sent.expect("an answer");
+            found = lines().into_iter().find(|line| line["message"] == "a task was accepted");
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let _ = server.kill();
+    let _ = server.wait();
+    let line = found.expect("a line about the task");
+    assert!(line["task"].is_string() && line["span"]["call"].is_number(), "{line}");
+}
+
 fn serde_json_line(line: &str, log: &str) -> Value {
     line.parse().unwrap_or_else(|error| panic!("{error} in {line:?} of\n{log}"))
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use nuncio_protocol::{Error, ErrorKind, Timestamp};
 use parking_lot::Mutex;
+use tracing::Instrument;
 
 use crate::agent::Agent;
 use crate::metrics::Metrics;
@@ -234,7 +235,7 @@ async fn carry_through<T: Send + 'static>(
     // A store that answers at once leaves no moment to hang up in, and a task of its own is not free.
     match work.as_mut().now_or_never() {
         Some(done) => done,
-        None => tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::internal())),
+        None => tokio::spawn(work.in_current_span()).await.unwrap_or_else(|_| Err(Error::internal())),
     }
 }
 

@@ -1,11 +1,14 @@
 //! From a decoded request to an answer, the same for every binding.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nuncio_protocol::{
     CancelTaskRequest, Error, ErrorKind, GetTaskRequest, ListTasksRequest, ListTasksResponse, Message,
     SendMessageRequest, SubscribeToTaskRequest,
 };
+
+use tracing::Instrument;
 
 use super::{App, StreamPlace};
 use crate::call::{Call, Version};
@@ -14,6 +17,9 @@ use crate::metrics::Operation;
 
 /// The longest name of a tenant: it is kept with every task.
 const LONGEST_TENANT: usize = 512;
+
+/// Numbers the calls of this process, so that the lines of the log that belong together can be found.
+static CALLS: AtomicU64 = AtomicU64::new(1);
 
 /// What is asked for.
 pub(crate) enum Request {
@@ -83,7 +89,20 @@ pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Res
     if call.scope.tenant.len() > LONGEST_TENANT {
         return Err(Error::invalid("tenant", "is longer than 512 characters"));
     }
-    tracing::debug!(operation = ?request.operation(), version = call.version.as_str(), caller = %call.scope, "call");
+    let id = CALLS.fetch_add(1, Ordering::Relaxed);
+    let (operation, version) = (request.operation(), call.version.as_str());
+    let span = tracing::debug_span!("call", call = id, ?operation, version, caller = %call.scope);
+    let done = carry_out(app, call, request).instrument(span).await;
+    if let Err(error) = &done
+        && matches!(error.kind, ErrorKind::Internal | ErrorKind::Unavailable)
+    {
+        tracing::warn!(call = id, ?operation, version, %error, "a call failed");
+    }
+    done
+}
+
+async fn carry_out(app: &App, call: Call, request: Request) -> Result<Outcome, Error> {
+    tracing::debug!("call");
     match request {
         Request::Send(request) => send(app, &call, request).await,
         Request::Stream(request) => stream(app, &call, request).await,

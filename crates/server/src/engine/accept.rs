@@ -178,6 +178,7 @@ impl Engine {
         let live =
             Live::fresh(task_key, call.scope.clone(), task, body, self.store.clone(), self.metrics.events.clone());
         let live = self.hub.insert(live);
+        tracing::debug!(task = %live.id, context = %live.context_id, "a task was accepted");
         self.submit(self.hub.hold(live.clone()), message, room, room == Room::Now, false);
         Ok(Sent::Task(Handle { engine: self.clone(), live, from: 1 }))
     }
