@@ -6,6 +6,7 @@ use nuncio_protocol::{AgentCard, Message, Part};
 pub use crate::engine::turn::{Answer, Decision, Pending, ToolCall, Turn, Usage};
 
 pub mod demo;
+pub mod process;
 
 /// An agent: called once per turn; returning ends the turn.
 ///

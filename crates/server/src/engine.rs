@@ -23,6 +23,7 @@ use crate::metrics::Metrics;
 use crate::store::{AppendError, Lease, Micros, Store, StoreError, TaskKey};
 
 mod accept;
+pub mod approval;
 mod cancel;
 mod event;
 mod fold;

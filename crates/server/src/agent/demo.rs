@@ -49,7 +49,12 @@ impl Agent for Demo {
             "tool" if !rest.is_empty() => tool(turn, rest).await,
             "file" => file(turn, rest).await,
             "usage" if rest.is_empty() => {
-                turn.usage(Usage { input_tokens: 12, output_tokens: 34, model: Some("demo".into()) });
+                turn.usage(Usage {
+                    input_tokens: 12,
+                    output_tokens: 34,
+                    model: Some("demo".into()),
+                    ..Usage::default()
+                });
                 turn.last_text("12 tokens in, 34 out").await
             }
             "fail" if !rest.is_empty() => turn.fail(rest).await,

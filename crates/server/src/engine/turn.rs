@@ -74,13 +74,21 @@ impl ToolCall<'_> {
     }
 }
 
-/// Tokens that a turn used.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What a turn used.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// Read.
+    /// Tokens read.
     pub input_tokens: u64,
-    /// Written.
+    /// Tokens written.
     pub output_tokens: u64,
+    /// Of those read, how many came from a cache.
+    pub cache_read_tokens: Option<u64>,
+    /// Of those read, how many were put into a cache.
+    pub cache_write_tokens: Option<u64>,
+    /// What it cost, in US dollars.
+    pub cost_usd: Option<f64>,
+    /// How long the agent says it took, in milliseconds.
+    pub duration_ms: Option<u64>,
     /// By which model.
     pub model: Option<String>,
 }
@@ -88,9 +96,16 @@ pub struct Usage {
 impl Usage {
     pub(crate) fn describe(&self) -> Value {
         let mut all = json!({ "inputTokens": self.input_tokens, "outputTokens": self.output_tokens });
-        if let Some(model) = &self.model {
-            all["model"] = model.as_str().into();
-        }
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                all[key] = value;
+            }
+        };
+        put("cacheReadTokens", self.cache_read_tokens.map(Value::from));
+        put("cacheWriteTokens", self.cache_write_tokens.map(Value::from));
+        put("costUsd", self.cost_usd.map(Value::from));
+        put("durationMs", self.duration_ms.map(Value::from));
+        put("model", self.model.as_deref().map(Value::from));
         all
     }
 }

@@ -1,0 +1,6 @@
+//! Agents that are programs: one process per turn, read line by line.
+//!
+//! * [`report`]: the seam. A dialect is a pure state machine between the lines of a program and what a
+//!   turn reports; it does no I/O, so it can be tested and fuzzed alone.
+
+pub mod report;
