@@ -75,7 +75,6 @@ fn options(config: &Config) -> ServerOptions {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     ServerOptions {
         engine: EngineOptions {
-            agent_name: "demo".into(),
             max_running_turns: size(config.max_running_turns),
             max_queued_turns: size(config.max_queued_turns),
             turn_timeout: config.turn_timeout,
