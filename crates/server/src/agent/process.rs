@@ -2,5 +2,20 @@
 //!
 //! * [`report`]: the seam. A dialect is a pure state machine between the lines of a program and what a
 //!   turn reports; it does no I/O, so it can be tested and fuzzed alone.
+//! * [`cursor`], [`gemini`], [`goose`], [`opencode`], [`vibe`]: programs that people know.
+//! * [`generic`]: any other command.
+//! * [`words`], [`classify`], [`context_pack`]: arguments, profiles and prompts.
 
+pub mod classify;
+pub mod context_pack;
+pub mod cursor;
+pub mod gemini;
+pub mod generic;
+pub mod goose;
+mod ledger;
+pub mod opencode;
 pub mod report;
+#[cfg(test)]
+mod robust;
+pub mod vibe;
+pub mod words;
