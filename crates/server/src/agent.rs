@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use nuncio_protocol::{AgentCard, Message, Part};
 
-pub use crate::engine::turn::{Answer, Decision, Pending, ToolCall, Turn, Usage};
+pub use crate::engine::approval::{Approval, Choice, ChoiceKind, DecidedBy, Decision};
+pub use crate::engine::turn::{Answer, Pending, ToolCall, ToolStep, Turn, Usage};
+pub use crate::store::Session;
 
 pub mod demo;
 pub mod process;

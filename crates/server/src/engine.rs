@@ -94,8 +94,8 @@ pub struct EngineOptions {
     pub retention: Duration,
     /// What makes a repeated send the same send.
     pub idempotent_send: IdempotentSend,
-    /// Whether approvals are given without asking.
-    pub auto_approve: bool,
+    /// Which approvals are decided without asking.
+    pub approvals: approval::Policy,
     /// What clients see of the agent's inner life.
     pub exposure: Exposure,
     /// If given, only these tenants exist.
@@ -115,7 +115,7 @@ impl Default for EngineOptions {
             lease_ttl: Duration::from_secs(15),
             retention: Duration::from_secs(30 * 86_400),
             idempotent_send: IdempotentSend::Key,
-            auto_approve: false,
+            approvals: approval::Policy::default(),
             exposure: Exposure::default(),
             tenants: None,
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use nuncio_protocol::{AgentCard, AgentExtension, Message, Part};
 use nuncio_server::agent::demo::Demo;
+use nuncio_server::engine::approval::Policy;
 use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend};
 use nuncio_server::metrics::Metrics;
 use nuncio_server::store::sqlite::{self, SqliteOptions};
@@ -87,7 +88,7 @@ fn options(config: &Config) -> ServerOptions {
                 config::IdempotentSend::Key => IdempotentSend::Key,
                 config::IdempotentSend::MessageId => IdempotentSend::MessageId,
             },
-            auto_approve: config.auto_approve_permissions,
+            approvals: Policy { auto_approve: config.auto_approve_permissions, ..Policy::default() },
             exposure: exposure(config),
             tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
         },

@@ -8,6 +8,7 @@ use nuncio_protocol::{
     Timestamp, codec,
 };
 
+use super::approval::HITL;
 use super::hub::Held;
 use super::live::{Incoming, Live, WriteError};
 use super::schedule::{Control, Full, Job, Room};
@@ -86,6 +87,10 @@ impl Engine {
         self.check_tenant(&call.scope)?;
         let mut message = request.message.ok_or_else(|| Error::invalid("message", "is required"))?;
         check_ids(&message)?;
+        // Kept with the message, so that it still holds for the questions of a turn after a restart.
+        if call.extensions.iter().any(|uri| **uri == *HITL) && !message.extensions.iter().any(|uri| uri == HITL) {
+            message.extensions.push(HITL.into());
+        }
         let key = self.idempotency_key(call, &message)?;
         let _turnstile = match &key {
             Some(key) => Some(self.keys[self.stripe(&call.scope, key)].lock().await),
@@ -175,8 +180,15 @@ impl Engine {
             }
         };
         self.metrics.events.inc();
-        let live =
-            Live::fresh(task_key, call.scope.clone(), task, body, self.store.clone(), self.metrics.events.clone());
+        let live = Live::fresh(
+            task_key,
+            call.scope.clone(),
+            self.options.agent_name.clone(),
+            task,
+            body,
+            self.store.clone(),
+            self.metrics.events.clone(),
+        );
         let live = self.hub.insert(live);
         tracing::debug!(task = %live.id, context = %live.context_id, "a task was accepted");
         self.submit(self.hub.hold(live.clone()), message, room, room == Room::Now, false);

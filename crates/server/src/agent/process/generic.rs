@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 use super::ledger::{Ledger, argument, object};
 use super::report::{Dialect, Exit, Input, Launch, Order, Program, Report};
+use super::tail::plain;
 use crate::engine::approval::{Approval, Decision};
 
-mod ansi;
 mod approval;
 mod ndjson;
 
@@ -92,8 +92,8 @@ struct Reader {
     /// The first one is asked.
     requests: VecDeque<(String, String)>,
     asked: u64,
-    /// How much of the line that is not finished is dealt with.
-    consumed: usize,
+    /// The beginning of the line that is not finished, as far as it is dealt with.
+    begun: String,
 }
 
 enum Form {
@@ -111,24 +111,24 @@ impl Default for Form {
 
 impl Dialect for Reader {
     fn line(&mut self, line: &str, out: &mut Vec<Report>) {
-        let consumed = std::mem::take(&mut self.consumed);
+        let begun = std::mem::take(&mut self.begun);
         if self.ledger.is_over() {
             return;
         }
-        let rest = line.get(consumed..).unwrap_or(line).trim_end_matches('\r');
-        if consumed > 0 && rest.trim().is_empty() {
-            return;
+        match line.strip_prefix(&begun) {
+            Some(rest) if !begun.is_empty() && rest.trim().is_empty() => {}
+            Some(rest) => self.whole(rest, out),
+            None => self.whole(line, out),
         }
-        self.whole(rest, out);
     }
 
     fn partial(&mut self, unfinished: &str, out: &mut Vec<Report>) {
         if self.ledger.is_over() {
             return;
         }
-        let rest = unfinished.get(self.consumed..).unwrap_or_default();
+        let rest = unfinished.strip_prefix(&self.begun).unwrap_or(unfinished);
         if self.request(rest, out) {
-            self.consumed = unfinished.len();
+            unfinished.clone_into(&mut self.begun);
         }
     }
 
@@ -171,7 +171,7 @@ impl Reader {
         match (&self.form, event) {
             (Form::Json, Some(event)) => ndjson::read(&event, &mut self.ledger, out),
             (Form::Json, None) => {}
-            _ => self.ledger.text(&format!("{}\n", ansi::strip(line)), out),
+            _ => self.ledger.text(&format!("{}\n", plain(line)), out),
         }
     }
 

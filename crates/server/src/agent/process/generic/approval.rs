@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::{Regex, RegexBuilder};
 
-use super::ansi;
+use crate::agent::process::tail::plain;
 
 /// What a command asks with at the end of a line, and how such a line begins.
 static USUAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -55,7 +55,7 @@ impl Approvals {
         if line.len() > LONGEST || line.trim().is_empty() {
             return None;
         }
-        let line = ansi::strip(line);
+        let line = plain(line);
         let asks = self.pattern.as_ref()?.is_match(line.trim_end());
         asks.then(|| line.trim().to_owned())
     }

@@ -1,0 +1,102 @@
+//! Who belongs to a program: every process that it started, however far it went away.
+//!
+//! A group of its own catches what stays in the group. What left it (by `setsid`, as shells and daemons
+//! do) still carries the mark that its environment began with. Only Linux tells the environment of other
+//! processes; elsewhere the group is all there is.
+
+use std::sync::Arc;
+
+use rustix::process::{Pid, Signal};
+
+/// The variable that marks a program and all that it starts.
+pub(crate) const MARK: &str = "NUNCIO_AGENT_MARK";
+/// How often the processes are gone through again for ones that were just being born.
+const ROUNDS: usize = 20;
+
+/// The programs of one server.
+#[derive(Clone, Debug)]
+pub struct Kin {
+    /// The same after a restart of the same server, so that what the last one left can be found.
+    home: Arc<str>,
+}
+
+impl Kin {
+    /// The programs of the server that keeps its data at `home`.
+    pub fn new(home: &str) -> Self {
+        use sha2::{Digest, Sha256};
+        let digest = Sha256::digest(home.as_bytes());
+        let short: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Self { home: short.into() }
+    }
+
+    /// A mark for one program.
+    pub(crate) fn mark(&self) -> String {
+        format!("{}:{}", self.home, uuid::Uuid::new_v4().simple())
+    }
+
+    /// Ends what an earlier server left running. Call it before the first program is started.
+    pub async fn end_orphans(&self) -> usize {
+        let mark = format!("{}:", self.home);
+        tokio::task::spawn_blocking(move || end_marked(&mark)).await.unwrap_or(0)
+    }
+}
+
+/// Sends a signal to a group; a group that is gone is fine.
+pub(crate) fn signal_group(group: Pid, signal: Signal) {
+    let _ = rustix::process::kill_process_group(group, signal);
+}
+
+/// Ends everything that carries `mark`. Returns how many processes that were.
+#[cfg(target_os = "linux")]
+pub(crate) fn end_marked(mark: &str) -> usize {
+    let mut ended = 0;
+    for _ in 0..ROUNDS {
+        let found = marked(mark);
+        if found == 0 {
+            break;
+        }
+        ended += found;
+    }
+    ended
+}
+
+/// Ends those that carry `mark` now.
+#[cfg(target_os = "linux")]
+fn marked(mark: &str) -> usize {
+    use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+    let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    let mut found = 0;
+    for pid in numbers.filter_map(Pid::from_raw) {
+        // Held before the look, so that the number cannot come to mean another process in between.
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        let Ok(environment) = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())) else { continue };
+        if carries(&environment, mark) && pidfd_send_signal(&handle, Signal::KILL).is_ok() {
+            found += 1;
+        }
+    }
+    found
+}
+
+#[cfg(target_os = "linux")]
+fn carries(environment: &[u8], mark: &str) -> bool {
+    let wanted = format!("{MARK}=");
+    environment.split(|byte| *byte == 0).filter_map(|entry| entry.strip_prefix(wanted.as_bytes())).any(|value| {
+        // A server inside an agent adds its own mark to the one that it has.
+        value.split(|byte| *byte == b' ').any(|one| one.starts_with(mark.as_bytes()))
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn end_marked(_mark: &str) -> usize {
+    let _ = ROUNDS;
+    0
+}
+
+/// The value of [`MARK`] for a program with this mark: the server may itself be somebody's program.
+pub(crate) fn value(mark: &str) -> String {
+    match std::env::var(MARK) {
+        Ok(outer) => format!("{outer} {mark}"),
+        Err(_) => mark.to_owned(),
+    }
+}
