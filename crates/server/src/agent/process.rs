@@ -5,8 +5,13 @@
 //! * `child`, `lines`, `tail`, `environment`, [`kin`]: the life of a process.
 
 pub(crate) mod child;
+pub mod claude;
+pub mod codex;
+pub mod codex_exec;
 mod environment;
+mod jsonl;
 pub mod kin;
 mod lines;
+pub mod qwen;
 pub mod report;
 mod tail;
