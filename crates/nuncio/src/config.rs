@@ -5,8 +5,10 @@
 //! ```
 
 mod address;
+mod agents;
 mod check;
 mod choice;
+mod coding_agent;
 mod entry;
 mod expand;
 mod keys;
@@ -35,8 +37,8 @@ pub(crate) use schema::schema;
 pub(crate) use secret::Secret;
 #[allow(unused_imports, reason = "the types of public fields")]
 pub(crate) use types::{
-    AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, Profile, Store,
-    Thinking, TokenSource, Transport,
+    AgentEntry, AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, Profile,
+    PromptBy, Skill, Store, Thinking, TokenSource, Transport, Variable,
 };
 
 pub(crate) use problem::Source;
@@ -102,11 +104,14 @@ struct Inputs<'a> {
 /// Puts the layers together and reads the configuration out of them, or says all that is wrong,
 /// in the order of the file.
 fn resolve(inputs: Inputs<'_>) -> Result<Loaded, Vec<Problem>> {
-    let Inputs { settings, command, file, environment } = inputs;
+    let Inputs { mut settings, command, file, environment } = inputs;
     let (mut problems, mut warnings, mut sources) = (Vec::new(), Vec::new(), Sources::new());
-    if !command.is_empty() {
-        let text = "no agent of this build runs a command; remove what follows `--`".to_owned();
-        problems.push(Problem { line: None, text });
+    if let Some(program) = command.first() {
+        settings.push(("command", command.to_vec()));
+        // A command alone says what it is.
+        if !settings.iter().any(|(key, _)| *key == "agent") {
+            settings.push(("agent", vec![AgentKind::of_command(program).name().to_owned()]));
+        }
     }
     let mut stack = vec![layers::flags(settings), layers::environment(&environment, &mut problems, &mut warnings)];
     if let Some((path, text)) = file {
@@ -118,6 +123,7 @@ fn resolve(inputs: Inputs<'_>) -> Result<Loaded, Vec<Problem>> {
     add_profile(&mut layers, &environment, &mut problems);
     let config = Config::read(&layers, &mut sources, &mut problems);
     let config = config.map(|mut config| {
+        coding_agent::apply(&mut config, &sources, &environment, &mut problems);
         check::check(&mut config, &sources, &mut problems);
         config
     });

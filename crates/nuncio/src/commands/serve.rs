@@ -5,21 +5,20 @@ use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use nuncio_protocol::{AgentCard, AgentExtension, Message, Part};
-use nuncio_server::agent::demo::Demo;
-use nuncio_server::engine::approval::Policy;
+use nuncio_protocol::AgentExtension;
+use nuncio_server::engine::approval::{Policy, Rule};
 use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend};
 use nuncio_server::metrics::Metrics;
 use nuncio_server::store::sqlite::{self, SqliteOptions};
 use nuncio_server::store::{MemoryStore, SqliteStore, Store, StoreError};
-use nuncio_server::{
-    Agent, AgentError, CardFormat, CardOptions, HttpOptions, OnCrash, Server, ServerOptions, Token, Turn,
-};
+use nuncio_server::{CardFormat, CardOptions, HttpOptions, Server, ServerOptions, Token};
 use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
 use crate::config::{self, Config};
 use crate::failure::{Failure, Kind};
+
+pub(crate) mod agents;
 
 /// Runs the command.
 pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failure> {
@@ -27,8 +26,13 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     let store = open_store(config, &metrics).await?;
     let listener = listen(config).await?;
     let address = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?;
-    let agent = Arc::new(Named::new(Demo, config));
-    let server = Server::with_metrics(agent, store, options(config), metrics);
+    let kin = agents::kin(config);
+    let left = kin.end_orphans().await;
+    if left > 0 {
+        tracing::warn!(processes = left, "programs that an earlier server left running were ended");
+    }
+    let roster = agents::roster(config, &kin).map_err(|text| Failure::usage(vec![text]))?;
+    let server = Server::with_agents(roster, store, options(config), metrics);
     banner(config, address);
     server.run(listener, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
 }
@@ -77,7 +81,7 @@ fn options(config: &Config) -> ServerOptions {
         engine: EngineOptions {
             max_running_turns: size(config.max_running_turns),
             max_queued_turns: size(config.max_queued_turns),
-            turn_timeout: config.turn_timeout,
+            turn_timeout: config.turn_timeout.unwrap_or_default(),
             silence_timeout: config.silence_timeout.unwrap_or_default(),
             approval_timeout: config.approval_timeout,
             cancel_grace: config.cancel_grace,
@@ -87,7 +91,7 @@ fn options(config: &Config) -> ServerOptions {
                 config::IdempotentSend::Key => IdempotentSend::Key,
                 config::IdempotentSend::MessageId => IdempotentSend::MessageId,
             },
-            approvals: Policy { auto_approve: config.auto_approve_permissions, ..Policy::default() },
+            approvals: policy(config),
             exposure: exposure(config),
             tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
         },
@@ -122,6 +126,16 @@ fn options(config: &Config) -> ServerOptions {
     }
 }
 
+/// Which approvals are decided without asking.
+pub(super) fn policy(config: &Config) -> Policy {
+    let rules = |rules: &[(String, Rule)]| rules.iter().map(|(_, rule)| rule.clone()).collect();
+    Policy {
+        allow: rules(&config.allow_tools),
+        deny: rules(&config.deny_tools),
+        auto_approve: config.auto_approve_permissions,
+    }
+}
+
 fn exposure(config: &Config) -> Exposure {
     Exposure {
         thinking: config.thinking_exposure.contains(&config::Thinking::Raw),
@@ -135,46 +149,6 @@ fn extension(extension: &config::Extension) -> AgentExtension {
         description: extension.description.clone().unwrap_or_default(),
         required: extension.required,
         params: extension.params.clone().unwrap_or_default(),
-    }
-}
-
-/// An agent whose card says what the configuration says.
-struct Named<A> {
-    agent: A,
-    name: Option<String>,
-    description: Option<String>,
-    version: Option<String>,
-}
-
-impl<A> Named<A> {
-    fn new(agent: A, config: &Config) -> Self {
-        let (name, description) = (config.name.clone(), config.description.clone());
-        Self { agent, name, description, version: config.agent_version.clone() }
-    }
-}
-
-#[async_trait::async_trait]
-impl<A: Agent> Agent for Named<A> {
-    async fn run(&self, turn: &mut Turn) -> Result<(), AgentError> {
-        self.agent.run(turn).await
-    }
-
-    async fn answer(&self, message: &Message) -> Option<Vec<Part>> {
-        self.agent.answer(message).await
-    }
-
-    fn on_crash(&self) -> OnCrash {
-        self.agent.on_crash()
-    }
-
-    fn card(&self) -> AgentCard {
-        let card = self.agent.card();
-        AgentCard {
-            name: self.name.clone().unwrap_or(card.name),
-            description: self.description.clone().unwrap_or(card.description),
-            version: self.version.clone().unwrap_or(card.version),
-            ..card
-        }
     }
 }
 
@@ -194,12 +168,13 @@ fn banner(config: &Config, address: SocketAddr) {
     let text = format!(
         "nuncio {version} is listening\n\n  \
          card    {url}/.well-known/agent-card.json\n  \
-         agent   demo\n  \
+         agent   {agent}\n  \
          store   {store}\n  \
          access  {access}\n\n\
          Try it:\n\n  \
          nuncio client call --url {url}/{token} --prompt \"hello\" --stream\n",
         version = env!("CARGO_PKG_VERSION"),
+        agent = agents::describe(config),
     );
     if std::io::stderr().is_terminal() || config.log == config::LogFormat::Text {
         eprintln!("{text}");

@@ -156,7 +156,7 @@ fn extension(node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Optio
 }
 
 /// The fields of a mapping in a list.
-fn record<'n>(
+pub(super) fn record<'n>(
     node: &'n Node,
     spot: &Spot<'_>,
     names: &[&'static str],

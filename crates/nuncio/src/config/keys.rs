@@ -8,9 +8,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use nuncio_server::engine::approval::Rule;
 use serde_json::Value as Json;
 
 use super::address::{Host, PublicUrl, StoreUrl};
+use super::agents::{AGENTS, AgentList, CommandLine, Folders, Rules, Variables};
 use super::choice::Choice;
 use super::entry::{Extensions, Tokens};
 use super::kind::{Count, Flag, Kind, Maybe, Path, Port, SecretText, Size, Text, Time, TimeOrOff};
@@ -19,8 +21,8 @@ use super::list::{Exposure, Networks, Tenants, Transports};
 use super::problem::Problem;
 use super::secret::Secret;
 use super::types::{
-    AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, Profile, Store,
-    Thinking, Transport,
+    AgentEntry, AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, Profile,
+    PromptBy, Store, Thinking, Transport, Variable,
 };
 
 /// What is known about a key apart from its type.
@@ -104,8 +106,40 @@ keys! {
     ["transport"] transport: Vec<Transport>, Transports, "http";
     /// Wire form of events, and a set of defaults: `nuncio`.
     ["profile"] profile: Profile, PROFILES, "nuncio";
-    /// Agent to serve: `demo`.
-    ["agent"] agent: AgentKind, Choice { what: "agent", names: &[("demo", AgentKind::Demo)] }, "demo";
+    /// Agent to serve: `demo`, `claude-code`, `codex`, `codex-exec`, `cursor`, `opencode`, `gemini`, `qwen`, `vibe`, `goose`, `generic`, `acp` or `upstream`.
+    ["agent"] agent: AgentKind, AGENTS, "demo";
+    /// The agent's program with its first arguments, if it is not the usual one of its kind. What follows `--` on the command line is the same.
+    ["command"] command: Vec<String>, CommandLine;
+    /// Model that the agent's program is asked to use. Without it, the program's own choice.
+    ["model"] model: Option<String>, Maybe(Text);
+    /// Where a `generic` command finds its prompt: `argument` (the last one), `stdin` (all of it) or `line` (the first of a stdin that stays open).
+    ["prompt-by"] prompt_by: PromptBy, Choice { what: "value", names: &[
+        ("argument", PromptBy::Argument), ("stdin", PromptBy::Stdin), ("line", PromptBy::Line),
+    ] }, "argument";
+    /// Regular expression for lines by which a `generic` command asks for an approval. Without it, those that many commands print.
+    ["approval-pattern"] approval_pattern: Option<String>, Maybe(Text);
+    /// What a `generic` command is told when it may go on.
+    ["approval-response"] approval_response: String, Text, "y";
+    /// Folder that the agent works in, unless a request names another.
+    ["workspace"] workspace: PathBuf, Path, ".";
+    /// List of folders below which requests may name one. Without it, only `workspace` and what is below.
+    ["workspace-roots"] workspace_roots: Vec<PathBuf>, Folders;
+    /// Whether agents are told about the repository that they work in, before every prompt.
+    ["context-pack"] context_pack: bool, Flag, "false";
+    /// List of variables that the agent's program gets: `NAME` from the server's environment, or `NAME=value`.
+    ["env"] env: Vec<Variable>, Variables;
+    /// Address of the A2A agent that `upstream` stands in front of.
+    ["upstream"] upstream: Option<String>, Maybe(Text);
+    /// Bearer token for that agent. It is sent to no other address.
+    ["upstream-token"] upstream_token: Option<Secret>, Maybe(SecretText);
+    /// Login method that an `acp` agent is asked to use, if it needs one.
+    ["auth-method"] auth_method: Option<String>, Maybe(Text);
+    /// List of agents instead of one, each `{name, kind, command, tenant, profile, skills, model, …}`. Keys that an entry lacks are taken from above.
+    ["agents"] agents: Vec<AgentEntry>, AgentList;
+    /// How long an idle conversation keeps its agent running.
+    ["context-idle-timeout"] context_idle_timeout: Duration, Time { zero: false }, "1h";
+    /// Largest file that an event carries itself. Larger ones are downloaded from `/artifacts/…`.
+    ["artifact-inline-max"] artifact_inline_max: u64, Size { min: 0, max: 1 << 30 }, "256KiB";
     /// Name on the agent's card. Without it, the agent's own.
     ["name"] name: Option<String>, Maybe(Text);
     /// Description on the agent's card. Without it, the agent's own.
@@ -144,6 +178,10 @@ keys! {
     ["thinking-exposure"] thinking_exposure: Vec<Thinking>, Exposure, "tool-trace";
     /// Whether every permission that the agent asks for is granted without asking anybody.
     ["auto-approve-permissions"] auto_approve_permissions: bool, Flag, "false";
+    /// List of tools that need no permission: `Read`, `Bash(git *)`, `mcp__*`.
+    ["allow-tools"] allow_tools: Vec<(String, Rule)>, Rules;
+    /// List of tools that never get permission. It counts before everything else.
+    ["deny-tools"] deny_tools: Vec<(String, Rule)>, Rules;
     /// What marks two sends as the same one: `key` (the `Idempotency-Key` header) or `message-id` (the message's id as well).
     ["idempotent-send"] idempotent_send: IdempotentSend, Choice {
         what: "value",
@@ -175,8 +213,8 @@ keys! {
     ["idle-timeout"] idle_timeout: Duration, Time { zero: false }, "75s";
     /// How often a silent stream sends a sign of life.
     ["keep-alive"] keep_alive: Duration, Time { zero: false }, "15s";
-    /// How long one turn of the agent may take.
-    ["turn-timeout"] turn_timeout: Duration, Time { zero: false }, "1h";
+    /// How long one turn of the agent may take. 0 means any time.
+    ["turn-timeout"] turn_timeout: Option<Duration>, TimeOrOff, "1h";
     /// How long the agent may be silent during a turn. 0 means any time.
     ["silence-timeout"] silence_timeout: Option<Duration>, TimeOrOff, "0";
     /// How long an approval waits for its answer.

@@ -17,8 +17,34 @@ use super::record::{Named, check_fields};
 /// Names of environment variables begin with this.
 const PREFIX: &str = "NUNCIO_";
 
-/// Older names of environment variables, by key.
-const OLD_VARIABLES: [(&str, &str); 1] = [("token", "IACCODE_A2A_HTTP_TOKEN")];
+/// Names of environment variables that other programs use for the same, by key, and how their values read here.
+const OLD_VARIABLES: [(&str, &str, fn(&str) -> String); 11] = [
+    ("token", "IACCODE_A2A_HTTP_TOKEN", same),
+    ("agent", "AGENT_ADAPTER", same),
+    ("model", "AGENT_MODEL", same),
+    ("workspace", "AGENT_REPO_PATH", same),
+    ("workspace-roots", "AGENT_ALLOWED_REPO_ROOTS", same),
+    ("approval-pattern", "AGENT_APPROVAL_PATTERN", same),
+    ("approval-response", "AGENT_APPROVAL_RESPONSE", same),
+    ("turn-timeout", "AGENT_TIMEOUT_MS", milliseconds),
+    ("silence-timeout", "AGENT_IDLE_EXIT_MS", milliseconds),
+    ("auto-approve-permissions", "AGENT_FORCE", truth),
+    ("context-pack", "WORKSPACE_ENABLED", truth),
+];
+
+fn same(text: &str) -> String {
+    text.to_owned()
+}
+
+fn milliseconds(text: &str) -> String {
+    if text.trim() == "0" { "0".to_owned() } else { format!("{}ms", text.trim()) }
+}
+
+/// `true`, `1`, `yes` and `on` in any case; everything else is not.
+fn truth(text: &str) -> String {
+    let yes = ["true", "1", "yes", "on"].iter().any(|word| word.eq_ignore_ascii_case(text.trim()));
+    yes.to_string()
+}
 
 /// The variables and the home directory of the process.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +64,7 @@ impl Environment {
         }
     }
 
-    fn text(&self, name: &str) -> Option<String> {
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
         self.variables.get(name)?.clone().into_string().ok()
     }
 }
@@ -129,9 +155,10 @@ pub(crate) fn flags(settings: Vec<(&'static str, Vec<String>)>) -> Layer {
 pub(crate) fn environment(environment: &Environment, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) -> Layer {
     let mut layer = Layer::new();
     for key in KEYS.iter().filter(|key| key.in_environment) {
-        let old = OLD_VARIABLES.iter().filter(|(name, _)| *name == key.name());
-        let names = std::iter::once(variable(key.name())).chain(old.map(|(_, old)| (*old).to_owned()));
-        for name in names {
+        let old = OLD_VARIABLES.iter().filter(|(name, ..)| *name == key.name());
+        let ours: (String, fn(&str) -> String) = (variable(key.name()), same);
+        let names = std::iter::once(ours).chain(old.map(|(_, old, read)| ((*old).to_owned(), *read)));
+        for (name, read) in names {
             let Some(value) = environment.variables.get(&name).filter(|value| !value.is_empty()) else {
                 continue;
             };
@@ -141,7 +168,7 @@ pub(crate) fn environment(environment: &Environment, problems: &mut Vec<Problem>
                 continue;
             };
             layer.entry(key.name()).or_insert(Entry {
-                node: Node::loose(text),
+                node: Node::loose(read(text)),
                 origin: Origin::Environment(name),
                 line: None,
             });

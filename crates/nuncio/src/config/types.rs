@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use nuncio_server::agent::process::classify::Profile as Work;
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -22,10 +23,79 @@ pub(crate) enum Profile {
 }
 
 /// Which agent is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AgentKind {
     /// The built-in agent that shows every behaviour.
+    #[default]
     Demo,
+    ClaudeCode,
+    Codex,
+    CodexExec,
+    Cursor,
+    OpenCode,
+    Gemini,
+    Qwen,
+    Vibe,
+    Goose,
+    /// Any command.
+    Generic,
+    /// Any agent of the Agent Client Protocol.
+    Acp,
+    /// Another A2A agent.
+    Upstream,
+}
+
+/// One of several agents.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AgentEntry {
+    /// Its name in the store and, without another, on its card.
+    pub(crate) name: String,
+    pub(crate) kind: AgentKind,
+    /// Its program and the first arguments.
+    pub(crate) command: Vec<String>,
+    /// The tenant that it serves.
+    pub(crate) tenant: Option<String>,
+    /// The kind of work that it is for.
+    pub(crate) work: Option<Work>,
+    /// Skills for its card instead of its own.
+    pub(crate) skills: Vec<Skill>,
+    pub(crate) description: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) workspace: Option<PathBuf>,
+    pub(crate) workspace_roots: Vec<PathBuf>,
+    pub(crate) env: Vec<Variable>,
+    /// The address of the A2A agent behind it.
+    pub(crate) upstream: Option<String>,
+    pub(crate) upstream_token: Option<Secret>,
+    /// How to log in at an agent of the Agent Client Protocol.
+    pub(crate) auth_method: Option<String>,
+}
+
+/// A skill on a card.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Skill {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) tags: Vec<String>,
+    pub(crate) examples: Vec<String>,
+}
+
+/// A variable for an agent's program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Variable {
+    /// Handed on from the server's environment; `*` at the end stands for any text.
+    Pass(String),
+    /// Set to this value.
+    Set(String, String),
+}
+
+/// Where a generic command finds its prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PromptBy {
+    Argument,
+    Stdin,
+    Line,
 }
 
 /// Where tasks are kept.

@@ -10,8 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use nuncio_protocol::{Value, json};
 
 use super::report::{Dialect, File, Input, Launch, Order, Program};
-pub(super) use session::failure;
 use session::Session;
+pub(super) use session::failure;
 
 mod form;
 pub(super) mod item;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use nuncio_protocol::{AgentCard, AgentSkill, Error};
 
 use super::child::{Child, Patience, Start};
+use super::context_pack::augment;
 use super::environment::environment;
 use super::kin::Kin;
 use super::report::{Dialect, File, Input, Launch, Order, Program, Report, Step};
@@ -34,6 +35,8 @@ pub struct ProcessOptions {
     pub allowed_variables: Vec<String>,
     /// Variables to set for it.
     pub variables: Vec<(String, String)>,
+    /// Whether the program is told about the repository that it works in.
+    pub context_pack: bool,
     /// How long a stopped program may take to end.
     pub grace: Duration,
     /// Where it works, and what it takes.
@@ -68,7 +71,11 @@ impl ProcessAgent {
             (format!("What you asked permission for is {word}"), Vec::new())
         } else {
             let prompt = self.options.workplace.prompt(turn, workspace).await?;
-            (prompt.text, prompt.attachments)
+            let text = match self.options.context_pack {
+                true => augment(workspace.path(), &prompt.text).await,
+                false => prompt.text,
+            };
+            (text, prompt.attachments)
         };
         Ok(Order {
             prompt,

@@ -27,7 +27,11 @@ const WIRE: Wire = Wire {
         "device authorization flow",
         "401 unauthorized",
     ],
-    exits: &[(53, "agent reached its limit of turns"), (55, "agent used up its budget"), (130, "agent was interrupted")],
+    exits: &[
+        (53, "agent reached its limit of turns"),
+        (55, "agent used up its budget"),
+        (130, "agent was interrupted"),
+    ],
 };
 
 /// The longest that it waits for an approval, in milliseconds; its own default is one minute.
@@ -43,7 +47,16 @@ impl Program for QwenCode {
     }
 
     fn variables(&self) -> &'static [&'static str] {
-        &["QWEN_*", "OPENAI_*", "DASHSCOPE_*", "BAILIAN_*", "ANTHROPIC_*", "GEMINI_*", "GOOGLE_*", "NODE_EXTRA_CA_CERTS"]
+        &[
+            "QWEN_*",
+            "OPENAI_*",
+            "DASHSCOPE_*",
+            "BAILIAN_*",
+            "ANTHROPIC_*",
+            "GEMINI_*",
+            "GOOGLE_*",
+            "NODE_EXTRA_CA_CERTS",
+        ]
     }
 
     fn can_resume(&self) -> bool {

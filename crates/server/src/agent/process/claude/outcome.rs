@@ -16,8 +16,8 @@ const KEYLESS: [&str; 4] = ["api key", "credential", "authenticat", "log in"];
 /// Reads a `result` line.
 pub(super) fn read(stream: &mut Stream, result: &Value, out: &mut Vec<Report>) {
     usage(stream, result, out);
-    let failed = result.get("is_error").and_then(Value::as_bool) == Some(true)
-        || text(result, "subtype").starts_with("error");
+    let failed =
+        result.get("is_error").and_then(Value::as_bool) == Some(true) || text(result, "subtype").starts_with("error");
     if failed {
         return stream.verdict.give(failure(stream, result), out);
     }
@@ -49,7 +49,8 @@ fn failure(stream: &Stream, result: &Value) -> Report {
     };
     let errors = errors.into_iter().filter(|error| !error.is_empty()).collect::<Vec<_>>().join("; ");
     let error = result.get("error").map(|error| error.as_str().unwrap_or_else(|| text(error, "message")));
-    let why = [&*errors, error.unwrap_or_default(), text(result, "result")].into_iter().find(|why| !why.trim().is_empty());
+    let why =
+        [&*errors, error.unwrap_or_default(), text(result, "result")].into_iter().find(|why| !why.trim().is_empty());
     let Some(why) = why else {
         return Report::Failed(match text(result, "subtype") {
             "" | "success" => "agent failed without saying why".to_owned(),

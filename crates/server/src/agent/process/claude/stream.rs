@@ -129,7 +129,8 @@ impl Stream {
                 }
             }
             "api_retry" => {
-                let why = Some(text(event, "error")).filter(|why| !why.is_empty()).unwrap_or("the model did not answer");
+                let why =
+                    Some(text(event, "error")).filter(|why| !why.is_empty()).unwrap_or("the model did not answer");
                 out.push(Report::Status(format!("Trying again: {}", brief(why, 200))));
             }
             "task_started" if matches!(text(event, "task_type"), "local_agent" | "local_workflow") => {
@@ -309,7 +310,8 @@ fn flat(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(blocks)) => {
-            let texts: Vec<&str> = blocks.iter().map(|block| text(block, "text")).filter(|text| !text.is_empty()).collect();
+            let texts: Vec<&str> =
+                blocks.iter().map(|block| text(block, "text")).filter(|text| !text.is_empty()).collect();
             texts.join("\n")
         }
         Some(Value::Object(_)) => content.map(|block| text(block, "error_code").to_owned()).unwrap_or_default(),

@@ -123,7 +123,9 @@ impl Requests {
             (About::Form(form), Some(answer)) => {
                 reply(&waiting.id, &json!({ "action": "accept", "content": form.fill(answer), "_meta": null }))
             }
-            (About::Form(_), None) => reply(&waiting.id, &json!({ "action": "cancel", "content": null, "_meta": null })),
+            (About::Form(_), None) => {
+                reply(&waiting.id, &json!({ "action": "cancel", "content": null, "_meta": null }))
+            }
             (About::Questions(_), None) => reply(&waiting.id, &json!({ "answers": {} })),
             _ => waiting.decide(false, None),
         });
@@ -182,7 +184,10 @@ fn decision<'a>(offered: &'a [String], approved: bool, option: Option<&'a str>) 
     let chosen = option.filter(|option| offered.iter().any(|known| known == option) && fits(option));
     let usual = if approved { "accept" } else { "decline" };
     let other = || offered.iter().map(String::as_str).find(|decision| fits(decision));
-    chosen.or_else(|| offered.iter().map(String::as_str).find(|decision| *decision == usual)).or_else(other).unwrap_or(usual)
+    chosen
+        .or_else(|| offered.iter().map(String::as_str).find(|decision| *decision == usual))
+        .or_else(other)
+        .unwrap_or(usual)
 }
 
 /// Members that were not asked for are not granted.

@@ -200,7 +200,11 @@ impl Session {
         let tokens = |member: &str| {
             let counts = usage.get(member)?;
             let count = |name: &str| counts.get(name).and_then(Value::as_u64).unwrap_or_default();
-            Some(Tokens { input: count("inputTokens"), cached: count("cachedInputTokens"), output: count("outputTokens") })
+            Some(Tokens {
+                input: count("inputTokens"),
+                cached: count("cachedInputTokens"),
+                output: count("outputTokens"),
+            })
         };
         let Some(total) = tokens("total") else { return };
         let last = tokens("last").unwrap_or_default();
@@ -248,8 +252,7 @@ impl Session {
         if diff.trim().is_empty() || diff.len() > DIFF {
             return;
         }
-        let part =
-            Part { filename: "changes.diff".into(), media_type: "text/x-diff".into(), ..Part::text(diff) };
+        let part = Part { filename: "changes.diff".into(), media_type: "text/x-diff".into(), ..Part::text(diff) };
         out.push(Report::Artifact(Artifact {
             artifact_id: ArtifactId::fresh(),
             name: "changes".into(),

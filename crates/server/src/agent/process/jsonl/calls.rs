@@ -71,8 +71,18 @@ impl Calls {
 
 /// What a call would do, in one line: `Bash: rm -rf build`.
 pub(in super::super) fn title(tool: &str, input: &Value) -> String {
-    const TELLING: [&str; 10] =
-        ["command", "cmd", "file_path", "absolute_path", "path", "notebook_path", "url", "query", "pattern", "description"];
+    const TELLING: [&str; 10] = [
+        "command",
+        "cmd",
+        "file_path",
+        "absolute_path",
+        "path",
+        "notebook_path",
+        "url",
+        "query",
+        "pattern",
+        "description",
+    ];
     let what = TELLING.iter().map(|member| text(input, member)).find(|what| !what.trim().is_empty());
     match what {
         Some(what) if tool.is_empty() => brief(what, TITLE),

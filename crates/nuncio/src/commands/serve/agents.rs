@@ -1,0 +1,243 @@
+//! The agents that a configuration asks for.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nuncio_protocol::{AgentCard, AgentSkill, Error, Message, Part};
+use nuncio_server::agent::demo::Demo;
+use nuncio_server::agent::process::claude::ClaudeCode;
+use nuncio_server::agent::process::codex::Codex;
+use nuncio_server::agent::process::codex_exec::CodexExec;
+use nuncio_server::agent::process::cursor::Cursor;
+use nuncio_server::agent::process::drive::{ProcessAgent, ProcessOptions};
+use nuncio_server::agent::process::gemini::Gemini;
+use nuncio_server::agent::process::generic::{Approvals, Generic, PromptAt};
+use nuncio_server::agent::process::goose::Goose;
+use nuncio_server::agent::process::kin::Kin;
+use nuncio_server::agent::process::opencode::OpenCode;
+use nuncio_server::agent::process::qwen::QwenCode;
+use nuncio_server::agent::process::report::Program;
+use nuncio_server::agent::process::vibe::Vibe;
+use nuncio_server::agent::workplace::Workplace;
+use nuncio_server::agent::{Agent, AgentError, Arrival, OnCrash, Turn};
+use nuncio_server::engine::roster::{Roster, Served};
+use nuncio_server::workspace::{Accepts, Workspaces};
+
+use crate::config::{AgentEntry, AgentKind, Config, PromptBy, Skill, Store, Variable};
+
+/// The programs of the server with this configuration: the same after a restart, if its data is.
+pub(crate) fn kin(config: &Config) -> Kin {
+    match config.store {
+        Store::Memory => Kin::new(&format!("{}:{}", std::process::id(), config.port)),
+        Store::Sqlite => {
+            let folder = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
+            Kin::new(&folder.to_string_lossy())
+        }
+    }
+}
+
+/// What is served, in a few words.
+pub(crate) fn describe(config: &Config) -> String {
+    let names: Vec<String> = entries(config)
+        .iter()
+        .map(|entry| {
+            let kind = entry.kind.name();
+            if entry.name == kind { kind.to_owned() } else { format!("{} ({kind})", entry.name) }
+        })
+        .collect();
+    names.join(", ")
+}
+
+/// Every agent, each with all that it needs.
+pub(crate) fn roster(config: &Config, kin: &Kin) -> Result<Roster, String> {
+    let mut all = Vec::new();
+    for entry in entries(config) {
+        let agent = build(config, &entry, kin).map_err(|text| format!("agent `{}`: {text}", entry.name))?;
+        all.push(Served {
+            name: entry.name.as_str().into(),
+            agent: Arc::new(Named {
+                agent,
+                name: card_name(config, &entry),
+                entry: entry.clone(),
+                config: config.clone(),
+            }),
+            tenant: entry.tenant.as_deref().map(Into::into),
+            profile: entry.work,
+        });
+    }
+    Roster::new(all).ok_or_else(|| "no agent is configured".into())
+}
+
+/// The list of agents, or the one that the other keys describe. What an entry lacks comes from those.
+pub(crate) fn entries(config: &Config) -> Vec<AgentEntry> {
+    let one = AgentEntry {
+        name: config.agent.name().into(),
+        kind: config.agent,
+        command: config.command.clone(),
+        auth_method: config.auth_method.clone(),
+        upstream: config.upstream.clone(),
+        upstream_token: config.upstream_token.clone(),
+        ..AgentEntry::default()
+    };
+    let all = if config.agents.is_empty() { vec![one] } else { config.agents.clone() };
+    let fill = |entry: AgentEntry| AgentEntry {
+        model: entry.model.or_else(|| config.model.clone()),
+        workspace: Some(entry.workspace.unwrap_or_else(|| config.workspace.clone())),
+        workspace_roots: match entry.workspace_roots.is_empty() {
+            true => config.workspace_roots.clone(),
+            false => entry.workspace_roots,
+        },
+        env: config.env.iter().chain(&entry.env).cloned().collect(),
+        ..entry
+    };
+    all.into_iter().map(fill).collect()
+}
+
+fn card_name(config: &Config, entry: &AgentEntry) -> Option<String> {
+    match config.agents.is_empty() {
+        true => config.name.clone(),
+        false => Some(entry.name.clone()),
+    }
+}
+
+fn build(config: &Config, entry: &AgentEntry, kin: &Kin) -> Result<Arc<dyn Agent>, String> {
+    match entry.kind {
+        AgentKind::Demo => Ok(Arc::new(Demo)),
+        AgentKind::Acp => Err("this build has no ACP agents".into()),
+        AgentKind::Upstream => Err("this build has no upstream agents".into()),
+        _ => {
+            let program = program(config, entry)?;
+            let accepts = Accepts { images: program.takes_images(), ..Accepts::default() };
+            let options = process_options(config, entry, kin, accepts)?;
+            Ok(Arc::new(ProcessAgent::new(program, options)))
+        }
+    }
+}
+
+fn process_options(config: &Config, entry: &AgentEntry, kin: &Kin, accepts: Accepts) -> Result<ProcessOptions, String> {
+    Ok(ProcessOptions {
+        command: command(&entry.command),
+        model: entry.model.clone(),
+        force: super::policy(config).never_asks(),
+        allowed_variables: passed(&entry.env),
+        variables: set(&entry.env),
+        grace: config.cancel_grace,
+        context_pack: config.context_pack,
+        workplace: workplace(entry, accepts)?,
+        kin: kin.clone(),
+    })
+}
+
+fn program(config: &Config, entry: &AgentEntry) -> Result<Arc<dyn Program>, String> {
+    Ok(match entry.kind {
+        AgentKind::ClaudeCode => Arc::new(ClaudeCode),
+        AgentKind::Codex => Arc::new(Codex),
+        AgentKind::CodexExec => Arc::new(CodexExec),
+        AgentKind::Cursor => Arc::new(Cursor),
+        AgentKind::OpenCode => Arc::new(OpenCode),
+        AgentKind::Gemini => Arc::new(Gemini),
+        AgentKind::Qwen => Arc::new(QwenCode),
+        AgentKind::Vibe => Arc::new(Vibe),
+        AgentKind::Goose => Arc::new(Goose),
+        AgentKind::Demo | AgentKind::Acp | AgentKind::Upstream | AgentKind::Generic => {
+            let Some(binary) = entry.command.first() else {
+                return Err("a generic agent needs a command: nuncio serve -- COMMAND".into());
+            };
+            let approvals = Approvals::new(config.approval_pattern.as_deref(), Some(&config.approval_response))
+                .map_err(|error| format!("approval-pattern: {error}"))?;
+            let prompt_at = match config.prompt_by {
+                PromptBy::Argument => PromptAt::Argument,
+                PromptBy::Stdin => PromptAt::Stdin,
+                PromptBy::Line => PromptAt::Line,
+            };
+            Arc::new(Generic::new(binary).prompt_at(prompt_at).approvals(approvals))
+        }
+    })
+}
+
+/// A program given by a path is found from the server's folder, not from the agent's.
+fn command(command: &[String]) -> Vec<String> {
+    let mut command = command.to_vec();
+    if let Some(program) = command.first_mut()
+        && program.contains('/')
+        && let Ok(path) = std::path::absolute(Path::new(program))
+    {
+        *program = path.to_string_lossy().into_owned();
+    }
+    command
+}
+
+fn workplace(entry: &AgentEntry, accepts: Accepts) -> Result<Workplace, String> {
+    let folder = entry.workspace.clone().unwrap_or_else(|| ".".into());
+    let workspaces = Workspaces::new(folder, entry.workspace_roots.clone()).map_err(|error| error.to_string())?;
+    Ok(Workplace::new(workspaces, accepts))
+}
+
+fn passed(variables: &[Variable]) -> Vec<String> {
+    let name = |variable: &Variable| match variable {
+        Variable::Pass(name) => Some(name.clone()),
+        Variable::Set(..) => None,
+    };
+    variables.iter().filter_map(name).collect()
+}
+
+fn set(variables: &[Variable]) -> Vec<(String, String)> {
+    let pair = |variable: &Variable| match variable {
+        Variable::Set(name, value) => Some((name.clone(), value.clone())),
+        Variable::Pass(_) => None,
+    };
+    variables.iter().filter_map(pair).collect()
+}
+
+/// An agent whose card says what the configuration says.
+struct Named {
+    agent: Arc<dyn Agent>,
+    name: Option<String>,
+    entry: AgentEntry,
+    config: Config,
+}
+
+#[async_trait::async_trait]
+impl Agent for Named {
+    async fn run(&self, turn: &mut Turn) -> Result<(), AgentError> {
+        self.agent.run(turn).await
+    }
+
+    async fn answer(&self, message: &Message) -> Option<Vec<Part>> {
+        self.agent.answer(message).await
+    }
+
+    async fn admit(&self, arrival: &Arrival<'_>) -> Result<(), Error> {
+        self.agent.admit(arrival).await
+    }
+
+    fn on_crash(&self) -> OnCrash {
+        self.agent.on_crash()
+    }
+
+    fn card(&self) -> AgentCard {
+        let card = self.agent.card();
+        let description = self.entry.description.clone().or_else(|| self.config.description.clone());
+        AgentCard {
+            name: self.name.clone().unwrap_or(card.name),
+            description: description.unwrap_or(card.description),
+            version: self.config.agent_version.clone().unwrap_or(card.version),
+            skills: match self.entry.skills.is_empty() {
+                true => card.skills,
+                false => self.entry.skills.iter().map(skill).collect(),
+            },
+            ..card
+        }
+    }
+}
+
+fn skill(skill: &Skill) -> AgentSkill {
+    AgentSkill {
+        id: skill.id.clone(),
+        name: if skill.name.is_empty() { skill.id.clone() } else { skill.name.clone() },
+        description: skill.description.clone(),
+        tags: skill.tags.clone(),
+        examples: skill.examples.clone(),
+        ..AgentSkill::default()
+    }
+}
