@@ -1,6 +1,7 @@
 //! How callers reach the engine. Every binding decodes its dialect into the 1.0 model, calls
 //! [`dispatch`], and encodes what comes back.
 
+pub(crate) mod artifact;
 pub(crate) mod body;
 pub(crate) mod dialect;
 pub(crate) mod dispatch;
@@ -8,6 +9,7 @@ pub(crate) mod http;
 pub(crate) mod jsonrpc;
 pub(crate) mod listen;
 pub(crate) mod params;
+pub(crate) mod range;
 pub(crate) mod rest;
 pub(crate) mod sse;
 

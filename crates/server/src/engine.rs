@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use tracing::Instrument;
 
 use crate::agent::Agent;
+use crate::artifact::Artifacts;
 use crate::metrics::Metrics;
 use crate::store::{AppendError, Lease, Micros, Store, StoreError, TaskKey};
 
@@ -99,6 +100,8 @@ pub struct EngineOptions {
     pub exposure: Exposure,
     /// If given, only these tenants exist.
     pub tenants: Option<HashSet<String>>,
+    /// Where the files of artifacts go.
+    pub artifacts: Artifacts,
 }
 
 impl Default for EngineOptions {
@@ -117,6 +120,7 @@ impl Default for EngineOptions {
             auto_approve: false,
             exposure: Exposure::default(),
             tenants: None,
+            artifacts: Artifacts::default(),
         }
     }
 }

@@ -70,6 +70,9 @@ impl Server {
     ) -> Self {
         let mut card: AgentCard = agent.card();
         card.capabilities.extensions.extend(present::extensions(options.engine.exposure));
+        if let Some(url) = &options.card.public_url {
+            options.engine.artifacts.reached_at(url);
+        }
         let tokens = Tokens::new(options.tokens);
         let app = App {
             card: Card::new(card, options.card, tokens.required()),
@@ -98,6 +101,7 @@ impl Server {
         B: http_body::Body<Data = Bytes> + Unpin,
         B::Error: std::fmt::Display,
     {
+        self.app.engine.options.artifacts.listening_at(local);
         binding::handle(&self.app, local, remote, request).await.map(ResponseBody)
     }
 
@@ -105,6 +109,7 @@ impl Server {
     /// has had its time to end.
     pub async fn run(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let Self { app, drain_timeout } = self;
+        app.engine.options.artifacts.listening_at(listener.local_addr()?);
         let taken = app.engine.recover().await.map_err(io::Error::other)?;
         if taken > 0 {
             tracing::info!(tasks = taken, "tasks that were left behind were taken up");

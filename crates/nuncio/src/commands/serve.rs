@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use nuncio_protocol::{AgentCard, AgentExtension, Message, Part};
 use nuncio_server::agent::demo::Demo;
+use nuncio_server::artifact::{ArtifactStore, Artifacts};
 use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend};
 use nuncio_server::metrics::Metrics;
 use nuncio_server::store::sqlite::{self, SqliteOptions};
@@ -24,10 +25,11 @@ use crate::failure::{Failure, Kind};
 pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failure> {
     let metrics = Metrics::new();
     let store = open_store(config, &metrics).await?;
+    let artifacts = open_artifacts(config).await?;
     let listener = listen(config).await?;
     let address = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?;
     let agent = Arc::new(Named::new(Demo, config));
-    let server = Server::with_metrics(agent, store, options(config), metrics);
+    let server = Server::with_metrics(agent, store, options(config, artifacts), metrics);
     banner(config, address);
     server.run(listener, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
 }
@@ -58,6 +60,18 @@ pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Resul
     }
 }
 
+/// Opens the folder for the files of artifacts; tasks in memory have theirs in memory.
+async fn open_artifacts(config: &Config) -> Result<Artifacts, Failure> {
+    if config.store == config::Store::Memory {
+        return Ok(Artifacts::default());
+    }
+    let path = config.data_dir.join("artifacts");
+    let at = path.display().to_string();
+    let opened = tokio::task::spawn_blocking(move || ArtifactStore::open(path)).await;
+    let opened = opened.map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(Artifacts::new(opened.map_err(|error| Failure::failed(format!("{at}: {error}")))?))
+}
+
 async fn listen(config: &Config) -> Result<TcpListener, Failure> {
     TcpListener::bind((config.host.as_str(), config.port)).await.map_err(|error| {
         let (host, port) = (&config.host, config.port);
@@ -70,7 +84,7 @@ async fn listen(config: &Config) -> Result<TcpListener, Failure> {
     })
 }
 
-fn options(config: &Config) -> ServerOptions {
+fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     ServerOptions {
         engine: EngineOptions {
@@ -90,6 +104,7 @@ fn options(config: &Config) -> ServerOptions {
             auto_approve: config.auto_approve_permissions,
             exposure: exposure(config),
             tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
+            artifacts,
         },
         http: HttpOptions {
             max_body: size(config.max_body),

@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, heade
 use nuncio_protocol::{Error, ErrorKind};
 
 use super::body::{self, Body};
-use super::{App, jsonrpc, rest};
+use super::{App, artifact, jsonrpc, rest};
 use crate::call::Version;
 
 /// Answers one request.
@@ -27,6 +27,12 @@ where
     };
     if parts.uri.path() == "/metrics" {
         return metrics(app, &parts);
+    }
+    if let Some(wanted) = artifact::wanted(&parts) {
+        if parts.method != Method::GET && parts.method != Method::HEAD {
+            return method_not_allowed("GET, HEAD");
+        }
+        return artifact::handle(app, &parts, caller, wanted).await;
     }
     if is_rpc_path(parts.uri.path()) {
         if parts.method != Method::POST {
