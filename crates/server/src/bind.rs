@@ -1,6 +1,7 @@
 //! How callers reach the engine. Every binding decodes its dialect into the 1.0 model, calls
 //! [`dispatch`], and encodes what comes back.
 
+pub(crate) mod artifact;
 pub(crate) mod body;
 pub(crate) mod dialect;
 pub(crate) mod dispatch;
@@ -8,6 +9,7 @@ pub(crate) mod http;
 pub(crate) mod jsonrpc;
 pub(crate) mod listen;
 pub(crate) mod params;
+pub(crate) mod range;
 pub(crate) mod rest;
 pub(crate) mod sse;
 
@@ -21,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::body::ResponseBody;
 
 use crate::auth::Tokens;
-use crate::card::Card;
+use crate::card::{Card, Cards};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
 
@@ -68,7 +70,7 @@ impl Default for HttpOptions {
 pub(crate) struct App {
     pub(crate) engine: Arc<Engine>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) card: Card,
+    pub(crate) cards: Cards,
     pub(crate) tokens: Tokens,
     pub(crate) http: HttpOptions,
     /// Ends every stream when the server goes down.
@@ -80,6 +82,11 @@ pub(crate) struct App {
 pub(crate) struct StreamPlace(Arc<AtomicUsize>, Arc<Metrics>);
 
 impl App {
+    /// The card that a tenant is shown.
+    pub(crate) fn card(&self, tenant: &str) -> &Card {
+        self.cards.of(tenant)
+    }
+
     /// Takes a place for one more stream.
     pub(crate) fn stream_place(&self) -> Result<StreamPlace, Error> {
         if self.streams.fetch_add(1, Ordering::Relaxed) >= self.http.max_streams {

@@ -1,6 +1,6 @@
 //! The agent card: one description, a form for each version, and the caching that HTTP asks for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -9,15 +9,19 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use ipnet::IpNet;
 use nuncio_protocol::{
-    AgentCard, AgentExtension, AgentInterface, HttpAuthSecurityScheme, SecurityRequirement, SecurityScheme, StringList,
-    codec, v03,
+    AgentCard, AgentExtension, AgentInterface, AgentSkill, HttpAuthSecurityScheme, SecurityRequirement, SecurityScheme,
+    StringList, codec, v03,
 };
 use parking_lot::Mutex;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
 use crate::bind::body::Body;
 use crate::bind::params;
 use crate::call::Version;
+use crate::engine::Exposure;
+use crate::engine::roster::{Roster, Served};
+use crate::present;
 
 /// How many addresses a server may be known under before the oldest card is made anew.
 const MOST_ADDRESSES: usize = 64;
@@ -54,8 +58,58 @@ pub(crate) struct Card {
     /// Everything but the addresses.
     base: AgentCard,
     options: CardOptions,
+    /// The path below which the agent is found.
+    below: String,
     modified: HeaderValue,
     made: Mutex<HashMap<(String, Form), Arc<Made>>>,
+}
+
+/// The cards of a server: one for everybody, and one for each tenant with an agent of its own.
+pub(crate) struct Cards {
+    all: Card,
+    pub(crate) tenants: HashMap<Arc<str>, Card>,
+}
+
+impl Cards {
+    pub(crate) fn new(roster: &Roster, exposure: Exposure, options: &CardOptions, protected: bool) -> Self {
+        let card = |served: &[&Served], below: &str| {
+            let mut card = merged(served);
+            card.capabilities.extensions.extend(present::extensions(exposure));
+            Card::new(card, options.clone(), protected, below)
+        };
+        let tenants: HashSet<&Arc<str>> = roster.all().filter_map(|served| served.tenant.as_ref()).collect();
+        let of_tenant = |tenant: &Arc<str>| {
+            let below = utf8_percent_encode(tenant, NON_ALPHANUMERIC).to_string();
+            (tenant.clone(), card(&roster.of_tenant(tenant), &format!("/{below}")))
+        };
+        let mut everybody = roster.of_tenant("");
+        if everybody.is_empty() {
+            everybody.push(roster.first());
+        }
+        Self { all: card(&everybody, ""), tenants: tenants.into_iter().map(of_tenant).collect() }
+    }
+
+    /// The card that a tenant is shown.
+    pub(crate) fn of(&self, tenant: &str) -> &Card {
+        self.tenants.get(tenant).unwrap_or(&self.all)
+    }
+
+    /// A tenant with an agent of its own.
+    pub(crate) fn tenant(&self, name: &str) -> Option<Arc<str>> {
+        self.tenants.get_key_value(name).map(|(tenant, _)| tenant.clone())
+    }
+}
+
+/// The card of the first agent, with the skills of them all.
+fn merged(served: &[&Served]) -> AgentCard {
+    let mut cards = served.iter().map(|served| served.agent.card());
+    let mut card = cards.next().unwrap_or_default();
+    for other in cards {
+        let new = |skill: &AgentSkill| !card.skills.iter().any(|known| known.id == skill.id);
+        let skills: Vec<AgentSkill> = other.skills.into_iter().filter(new).collect();
+        card.skills.extend(skills);
+    }
+    card
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,7 +125,7 @@ struct Made {
 }
 
 impl Card {
-    pub(crate) fn new(agent: AgentCard, options: CardOptions, protected: bool) -> Self {
+    fn new(agent: AgentCard, options: CardOptions, protected: bool, below: &str) -> Self {
         let mut base = agent;
         base.capabilities.streaming = Some(!options.no_streaming);
         base.capabilities.push_notifications = Some(false);
@@ -84,7 +138,7 @@ impl Card {
         }
         let modified = httpdate::fmt_http_date(std::time::SystemTime::now());
         let modified = HeaderValue::from_str(&modified).unwrap_or_else(|_| HeaderValue::from_static(""));
-        Self { base, options, modified, made: Mutex::default() }
+        Self { base, options, below: below.to_owned(), modified, made: Mutex::default() }
     }
 
     /// Whether the agent streams.
@@ -112,7 +166,8 @@ impl Card {
             (CardFormat::V03, _) => Form::V03,
             (CardFormat::Union, _) => Form::Union,
         };
-        let made = self.made(&self.base_url(&parts.headers, local, remote), form);
+        let base_url = self.base_url(&parts.headers, local, remote) + &self.below;
+        let made = self.made(&base_url, form);
         let unchanged = is_unchanged(&parts.headers, &made.etag, &self.modified);
         let mut response = Response::new(if unchanged || parts.method == http::Method::HEAD {
             Body::empty()

@@ -18,6 +18,7 @@ use nuncio_protocol::{Error, ErrorKind, Timestamp};
 use parking_lot::Mutex;
 use tracing::Instrument;
 
+use crate::artifact::Artifacts;
 use crate::metrics::Metrics;
 use crate::store::{AppendError, Lease, Micros, Store, StoreError, TaskKey};
 
@@ -100,6 +101,8 @@ pub struct EngineOptions {
     pub exposure: Exposure,
     /// If given, only these tenants exist.
     pub tenants: Option<HashSet<String>>,
+    /// Where the files of artifacts go.
+    pub artifacts: Artifacts,
 }
 
 impl Default for EngineOptions {
@@ -117,6 +120,7 @@ impl Default for EngineOptions {
             approvals: approval::Policy::default(),
             exposure: Exposure::default(),
             tenants: None,
+            artifacts: Artifacts::default(),
         }
     }
 }

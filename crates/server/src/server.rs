@@ -6,18 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use nuncio_protocol::AgentCard;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
 use crate::auth::{Token, Tokens};
 use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
-use crate::card::{Card, CardOptions};
+use crate::card::{CardOptions, Cards};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
 use crate::metrics::Metrics;
-use crate::present;
 use crate::store::Store;
 
 /// How long connections may take to end once everything is done.
@@ -74,11 +72,12 @@ impl Server {
 
     /// A server for several agents.
     pub fn with_agents(roster: Roster, store: Arc<dyn Store>, options: ServerOptions, metrics: Arc<Metrics>) -> Self {
-        let mut card: AgentCard = roster.first().agent.card();
-        card.capabilities.extensions.extend(present::extensions(options.engine.exposure));
+        if let Some(url) = &options.card.public_url {
+            options.engine.artifacts.reached_at(url);
+        }
         let tokens = Tokens::new(options.tokens);
         let app = App {
-            card: Card::new(card, options.card, tokens.required()),
+            cards: Cards::new(&roster, options.engine.exposure, &options.card, tokens.required()),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             tokens,
@@ -104,6 +103,7 @@ impl Server {
         B: http_body::Body<Data = Bytes> + Unpin,
         B::Error: std::fmt::Display,
     {
+        self.app.engine.options.artifacts.listening_at(local);
         binding::handle(&self.app, local, remote, request).await.map(ResponseBody)
     }
 
@@ -111,6 +111,7 @@ impl Server {
     /// has had its time to end.
     pub async fn run(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let Self { app, drain_timeout } = self;
+        app.engine.options.artifacts.listening_at(listener.local_addr()?);
         let taken = app.engine.recover().await.map_err(io::Error::other)?;
         if taken > 0 {
             tracing::info!(tasks = taken, "tasks that were left behind were taken up");

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use nuncio_protocol::AgentExtension;
+use nuncio_server::artifact::{ArtifactStore, Artifacts};
 use nuncio_server::engine::approval::{Policy, Rule};
 use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend};
 use nuncio_server::metrics::Metrics;
@@ -24,6 +25,7 @@ pub(crate) mod agents;
 pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failure> {
     let metrics = Metrics::new();
     let store = open_store(config, &metrics).await?;
+    let artifacts = open_artifacts(config).await?;
     let listener = listen(config).await?;
     let address = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?;
     let kin = agents::kin(config);
@@ -32,7 +34,7 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
         tracing::warn!(processes = left, "programs that an earlier server left running were ended");
     }
     let roster = agents::roster(config, &kin).map_err(|text| Failure::usage(vec![text]))?;
-    let server = Server::with_agents(roster, store, options(config), metrics);
+    let server = Server::with_agents(roster, store, options(config, artifacts), metrics);
     banner(config, address);
     server.run(listener, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
 }
@@ -63,6 +65,22 @@ pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Resul
     }
 }
 
+/// Opens the folder for the files of artifacts; tasks in memory have theirs in memory.
+async fn open_artifacts(config: &Config) -> Result<Artifacts, Failure> {
+    if config.store == config::Store::Memory {
+        return Ok(Artifacts::default());
+    }
+    let path = config.data_dir.join("artifacts");
+    let at = path.display().to_string();
+    let opened = tokio::task::spawn_blocking(move || ArtifactStore::open(path)).await;
+    let opened = opened.map_err(|error| Failure::failed(error.to_string()))?;
+    let store = opened.map_err(|error| Failure::failed(format!("{at}: {error}")))?;
+    let inline_max = usize::try_from(config.artifact_inline_max).unwrap_or(usize::MAX);
+    let mut artifacts = Artifacts::new(store);
+    artifacts.inline_max = inline_max;
+    Ok(artifacts)
+}
+
 async fn listen(config: &Config) -> Result<TcpListener, Failure> {
     TcpListener::bind((config.host.as_str(), config.port)).await.map_err(|error| {
         let (host, port) = (&config.host, config.port);
@@ -75,7 +93,7 @@ async fn listen(config: &Config) -> Result<TcpListener, Failure> {
     })
 }
 
-fn options(config: &Config) -> ServerOptions {
+fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     ServerOptions {
         engine: EngineOptions {
@@ -94,6 +112,7 @@ fn options(config: &Config) -> ServerOptions {
             approvals: policy(config),
             exposure: exposure(config),
             tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
+            artifacts,
         },
         http: HttpOptions {
             max_body: size(config.max_body),

@@ -156,7 +156,7 @@ fn interrupted(handle: &Handle) -> Error {
 }
 
 async fn stream(app: &App, call: &Call, request: SendMessageRequest) -> Result<Outcome, Error> {
-    check_streaming(app)?;
+    check_streaming(app, call)?;
     check_send(app, call, &request)?;
     // Before anything starts: whoever is told to come back must find that nothing was done.
     let place = app.stream_place()?;
@@ -167,7 +167,7 @@ async fn stream(app: &App, call: &Call, request: SendMessageRequest) -> Result<O
 }
 
 async fn subscribe(app: &App, call: &Call, request: &SubscribeToTaskRequest) -> Result<Outcome, Error> {
-    check_streaming(app)?;
+    check_streaming(app, call)?;
     Error::check(request.violations())?;
     // 0.3 clients end their stream at a `final` status, which input-required is, and expect the task
     // of a finished one instead of an error.
@@ -179,8 +179,8 @@ async fn subscribe(app: &App, call: &Call, request: &SubscribeToTaskRequest) -> 
     Ok(Outcome::Stream(app.engine.subscribe(call, &request.id, close, over).await?, place))
 }
 
-fn check_streaming(app: &App) -> Result<(), Error> {
-    if app.card.streaming() {
+fn check_streaming(app: &App, call: &Call) -> Result<(), Error> {
+    if app.card(&call.scope.tenant).streaming() {
         return Ok(());
     }
     Err(Error::new(
@@ -190,7 +190,7 @@ fn check_streaming(app: &App) -> Result<(), Error> {
 }
 
 fn check_send(app: &App, call: &Call, request: &SendMessageRequest) -> Result<(), Error> {
-    if let Some(uri) = app.card.missing_extension(&call.extensions) {
+    if let Some(uri) = app.card(&call.scope.tenant).missing_extension(&call.extensions) {
         let text = format!("This agent needs clients that support {uri}: name it in the A2A-Extensions header");
         return Err(Error::new(ErrorKind::ExtensionSupportRequired, text).fact("uri", uri));
     }

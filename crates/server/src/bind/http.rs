@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, heade
 use nuncio_protocol::{Error, ErrorKind};
 
 use super::body::{self, Body};
-use super::{App, jsonrpc, rest};
+use super::{App, artifact, jsonrpc, params, rest};
 use crate::call::Version;
 
 /// Answers one request.
@@ -18,7 +18,8 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
-    let (parts, incoming) = request.into_parts();
+    let (mut parts, incoming) = request.into_parts();
+    set_tenant_apart(app, &mut parts);
     if let Some(response) = public(app, &parts, local, remote).await {
         return response;
     }
@@ -27,6 +28,12 @@ where
     };
     if parts.uri.path() == "/metrics" {
         return metrics(app, &parts);
+    }
+    if let Some(wanted) = artifact::wanted(&parts) {
+        if parts.method != Method::GET && parts.method != Method::HEAD {
+            return method_not_allowed("GET, HEAD");
+        }
+        return artifact::handle(app, &parts, caller, wanted).await;
     }
     if is_rpc_path(parts.uri.path()) {
         if parts.method != Method::POST {
@@ -42,12 +49,28 @@ where
     close_if_unread(&body, rest::handle(app, &parts, caller, body.clone()).await)
 }
 
+/// A path below the name of a tenant with an agent of its own is that agent's: the rest of it means the same
+/// as at the root.
+fn set_tenant_apart(app: &App, parts: &mut Parts) {
+    if app.cards.tenants.is_empty() {
+        return;
+    }
+    let path = parts.uri.path();
+    let (first, rest) = path[1.min(path.len())..].split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
+    let Some(tenant) = params::segment(first).and_then(|name| app.cards.tenant(&name)) else { return };
+    let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    if let Ok(uri) = format!("/{rest}{query}").parse() {
+        parts.uri = uri;
+        parts.extensions.insert(params::PathTenant(tenant));
+    }
+}
+
 /// What everyone may see.
 async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Option<Response<Body>> {
     let readable = parts.method == Method::GET || parts.method == Method::HEAD;
     match parts.uri.path() {
         "/.well-known/agent-card.json" | "/.well-known/agent.json" if readable => {
-            Some(app.card.response(parts, local, remote))
+            Some(app.card(params::path_tenant(parts)).response(parts, local, remote))
         }
         "/health" if readable => Some(bytes_response(StatusCode::OK, JSON, br#"{"status":"healthy"}"#.as_slice())),
         "/ready" if readable => Some(ready(app).await),

@@ -68,7 +68,7 @@ async fn carry_out(
         }
         _ => {}
     }
-    let call = params::call(app, parts, caller, dialect.version, "");
+    let call = params::call(app, parts, caller, dialect.version, params::path_tenant(parts));
     let read = read(request);
     let operation = read.as_ref().map_or_else(|_| operation(&request.method), Request::operation);
     app.metrics.call(operation, dialect.binding, dialect.version);

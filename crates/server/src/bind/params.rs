@@ -40,12 +40,29 @@ pub(crate) fn must_be_v1(app: &App, version: Option<Version>) -> Result<(), Erro
     }
 }
 
+/// The tenant below whose path a request came, kept apart from the path.
+#[derive(Clone, Debug)]
+pub(crate) struct PathTenant(pub(crate) Arc<str>);
+
+/// That tenant; empty if there is none.
+pub(crate) fn path_tenant(parts: &Parts) -> &str {
+    parts.extensions.get::<PathTenant>().map_or("", |tenant| &tenant.0)
+}
+
+/// The tenant of the path, else of the query.
+pub(crate) fn tenant(parts: &Parts) -> Cow<'_, str> {
+    match path_tenant(parts) {
+        "" => query(parts, "tenant").unwrap_or_default(),
+        tenant => tenant.into(),
+    }
+}
+
 /// The call that a request makes.
 pub(crate) fn call(app: &App, parts: &Parts, caller: Arc<str>, version: Version, tenant: &str) -> Call {
     Call {
         scope: Scope { tenant: tenant.into(), owner: caller },
         version,
-        extensions: app.card.activated(&extensions(&parts.headers)),
+        extensions: app.card(tenant).activated(&extensions(&parts.headers)),
         idempotency_key: header(&parts.headers, "idempotency-key").map(Arc::from),
         after: header(&parts.headers, "last-event-id").and_then(|id| id.trim().parse().ok()),
     }

@@ -88,7 +88,7 @@ async fn carry_out(
     let body = body?;
     // The path names the tenant, else the query, else the body.
     let tenant = match &route.tenant {
-        tenant if tenant.is_empty() => params::query(parts, "tenant").unwrap_or_default(),
+        tenant if tenant.is_empty() => params::tenant(parts),
         tenant => tenant.clone(),
     };
     let call = params::call(app, parts, caller, dialect.version, &tenant);

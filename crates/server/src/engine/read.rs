@@ -11,7 +11,7 @@ use super::fold::{Fold, trim_history};
 use super::live::Live;
 use super::{Engine, append_error, store_error};
 use crate::call::Call;
-use crate::store::{ListCursor, ListQuery, Scope, Seq, State, StoreError, TaskRow};
+use crate::store::{ListCursor, ListQuery, Scope, Seq, State, StoreError, TaskKey, TaskRow};
 
 /// How many events are read from the log at once.
 const PAGE: usize = 512;
@@ -92,6 +92,12 @@ impl Engine {
     pub(crate) async fn whole_task(&self, scope: &Scope, id: &TaskId) -> Result<Task, Error> {
         let row = self.find(scope, id).await?;
         self.row_json(&row).await?.task()
+    }
+
+    /// The same, with the store's number for it.
+    pub(crate) async fn known_task(&self, scope: &Scope, id: &TaskId) -> Result<(TaskKey, Task), Error> {
+        let row = self.find(scope, id).await?;
+        Ok((row.key, self.row_json(&row).await?.task()?))
     }
 
     async fn row_json(&self, row: &TaskRow) -> Result<TaskJson, Error> {

@@ -195,7 +195,7 @@ impl Engine {
             if trimmed.is_none_or(|at| at.elapsed() >= TRIM_EVERY) {
                 trimmed = Some(tokio::time::Instant::now());
                 tokio::select! {
-                    () = self.trim() => {}
+                    () = self.clear_out() => {}
                     () = stop.cancelled() => return,
                 }
             }
@@ -224,6 +224,20 @@ impl Engine {
         }
         if let Err(error) = self.recover().await {
             tracing::warn!(%error, "abandoned tasks could not be taken up");
+        }
+    }
+
+    /// Removes old tasks, and then the files of tasks that are gone.
+    async fn clear_out(&self) {
+        self.trim().await;
+        let retention = self.options.retention;
+        if retention.is_zero() {
+            return;
+        }
+        match self.options.artifacts.store.sweep(&*self.store, retention).await {
+            Ok(0) => {}
+            Ok(tasks) => tracing::debug!(tasks, "files of removed tasks were removed"),
+            Err(error) => tracing::warn!(%error, "files of removed tasks could not be removed"),
         }
     }
 

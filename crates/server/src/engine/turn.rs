@@ -16,6 +16,8 @@ use crate::agent::AgentError;
 use crate::present::{INPUT, Presenter};
 use crate::store::{Seq, Session, SessionKey};
 
+mod files;
+
 /// How often an answer that is no answer is asked for again.
 const ASK_AGAIN: u32 = 5;
 
@@ -254,11 +256,13 @@ impl Turn {
 
     /// Hands over a whole artifact.
     pub async fn artifact(&mut self, artifact: Artifact) -> Result<(), AgentError> {
+        let artifact = self.keep_apart(artifact, false).await?;
         self.emit(Presenter::artifact(artifact, false, true)).await
     }
 
     /// Hands over a piece of an artifact; `append` adds it to the one with the same id.
     pub async fn chunk(&mut self, artifact: Artifact, append: bool, last: bool) -> Result<(), AgentError> {
+        let artifact = self.keep_apart(artifact, append).await?;
         self.emit(Presenter::artifact(artifact, append, last)).await
     }
 
