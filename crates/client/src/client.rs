@@ -3,18 +3,20 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use nuncio_protocol::{
-    AgentCard, CancelTaskRequest, ErrorKind, GetExtendedAgentCardRequest, GetTaskRequest, ListTasksRequest,
-    ListTasksResponse, SendMessageRequest, SendMessageResponse, SubscribeToTaskRequest, Task, TaskId,
+    AgentCard, CancelTaskRequest, ErrorKind, GetExtendedAgentCardRequest, GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse, ListTasksRequest,
+    ListTasksResponse, PushId, SendMessageRequest, SendMessageResponse, StreamResponse, SubscribeToTaskRequest, Task,
+    TaskId, TaskPushNotificationConfig, TaskPushNotificationConfigRequest,
 };
-use reqwest::Url;
 
 use crate::discover::discover;
 use crate::error::ClientError;
 use crate::http::{Http, parse_url, shown};
-use crate::options::{Options, Retry, SendOptions};
-use crate::stream::{EventStream, Origin};
-use crate::wire::{Binding, Feed, JsonRpc, Wire};
+use crate::options::{Options, SendOptions};
+use crate::stream::{Event, EventStream, Origin};
+use crate::wire::{Binding, Feed, Version, Wire};
 
 /// A client of one agent. Clones are cheap and share connections.
 #[derive(Clone)]
@@ -24,50 +26,53 @@ pub struct Client {
 
 struct Inner {
     wire: Wire,
+    http: Arc<Http>,
     binding: Binding,
+    version: Version,
     url: String,
     tenant: String,
-    card: Option<AgentCard>,
-    retry: Retry,
+    card: Option<(AgentCard, Bytes)>,
 }
 
 impl Client {
     /// Finds an agent by its card: at the address itself if that ends in `.json`, else at the well-known place
     /// below it, else at the well-known place of its origin.
     ///
-    /// Of the interfaces in the card the first one that this client speaks is used. Credentials go only to the
-    /// origin of `url`; a card that leads elsewhere is an error unless [`Options::allow_cross_origin`] is set.
+    /// Of the interfaces in the card the first one is used that this client speaks and that
+    /// [`Options::version`] and [`Options::binding`] do not exclude. Credentials go only to the origin of `url`;
+    /// a card that leads elsewhere is an error unless [`Options::origins`] or [`Options::allow_cross_origin`]
+    /// say otherwise.
     pub async fn discover(url: &str, options: Options) -> Result<Self, ClientError> {
         let home = parse_url(url)?;
-        let http = Http::new(home.clone(), options)?;
+        let http = Arc::new(Http::new(home.clone(), options)?);
         let found = discover(&http, &home).await?;
-        Self::new(http, found.url, found.binding, found.interface.tenant, Some(found.card))
+        let tenant = http.options.tenant.clone().unwrap_or(found.tenant);
+        let wire = Wire::new(http.clone(), found.url.clone(), found.binding, found.version)?;
+        let (binding, version) = (found.binding, found.version);
+        let card = Some((found.card, found.json));
+        Ok(Self { inner: Arc::new(Inner { wire, http, binding, version, url: shown(&found.url), tenant, card }) })
     }
 
-    /// An agent whose JSON-RPC 1.0 interface is known to be at `url`; no card is read.
+    /// An agent whose interface is known to be at `url`; no card is read. It is JSON-RPC and 1.0 unless the
+    /// options say otherwise.
     pub fn direct(url: &str, options: Options) -> Result<Self, ClientError> {
         let url = parse_url(url)?;
-        let http = Http::new(url.clone(), options)?;
-        Self::new(http, url, Binding::JsonRpc10, String::new(), None)
-    }
-
-    fn new(
-        http: Http,
-        url: Url,
-        binding: Binding,
-        tenant: String,
-        card: Option<AgentCard>,
-    ) -> Result<Self, ClientError> {
-        let (shown, retry) = (shown(&url), http.options.retry);
-        let wire = match binding {
-            Binding::JsonRpc10 => Wire::JsonRpc(JsonRpc::new(Arc::new(http), url)?),
-        };
-        Ok(Self { inner: Arc::new(Inner { wire, binding, url: shown, tenant, card, retry }) })
+        let binding = options.binding.unwrap_or(Binding::JsonRpc);
+        let version = options.version.unwrap_or(Version::V1_0);
+        let tenant = options.tenant.clone().unwrap_or_default();
+        let http = Arc::new(Http::new(url.clone(), options)?);
+        let wire = Wire::new(http.clone(), url.clone(), binding, version)?;
+        Ok(Self { inner: Arc::new(Inner { wire, http, binding, version, url: shown(&url), tenant, card: None }) })
     }
 
     /// The card, if the agent was found by it.
     pub fn card(&self) -> Option<&AgentCard> {
-        self.inner.card.as_ref()
+        self.inner.card.as_ref().map(|(card, _)| card)
+    }
+
+    /// The card byte for byte, as signatures cover it.
+    pub fn card_json(&self) -> Option<&Bytes> {
+        self.inner.card.as_ref().map(|(_, json)| json)
     }
 
     /// The address of the interface in use.
@@ -75,14 +80,14 @@ impl Client {
         &self.inner.url
     }
 
-    /// The binding in use, as cards call it.
-    pub fn binding(&self) -> &'static str {
-        self.inner.binding.name()
+    /// The binding in use.
+    pub fn binding(&self) -> Binding {
+        self.inner.binding
     }
 
     /// The version of A2A in use.
-    pub fn version(&self) -> &'static str {
-        self.inner.binding.version()
+    pub fn version(&self) -> Version {
+        self.inner.version
     }
 
     /// The tenant of the interface; empty for none. It goes along with every request that names no other.
@@ -102,15 +107,7 @@ impl Client {
         how: &SendOptions,
     ) -> Result<SendMessageResponse, ClientError> {
         self.fill(&mut request.tenant);
-        let mut failures = 0;
-        loop {
-            let error = match self.inner.wire.send(&request, how).await {
-                Err(error) if self.may_repeat(how, &error, failures) => error,
-                other => return other,
-            };
-            tokio::time::sleep(self.inner.retry.pause(failures, error.retry_after())).await;
-            failures += 1;
-        }
+        self.repeating(how, async || self.inner.wire.send(&request, how).await).await
     }
 
     /// Sends a message and follows what it starts.
@@ -120,25 +117,26 @@ impl Client {
 
     /// Sends a message and follows what it starts. With an idempotency key it is sent again when the network or
     /// the server fails before the agent has named the task.
+    ///
+    /// The task of an agent whose card announces no streams is asked for again and again instead.
     pub async fn stream_with(
         &self,
         mut request: SendMessageRequest,
         how: &SendOptions,
     ) -> Result<EventStream, ClientError> {
-        self.fill(&mut request.tenant);
-        let mut failures = 0;
-        loop {
-            let error = match self.inner.wire.stream(&request, how).await {
-                Ok(feed) => {
-                    let again = how.idempotency_key.is_some().then(|| Box::new((request, how.clone())));
-                    return Ok(EventStream::new(self.clone(), feed, Origin::Send { again }, None));
-                }
-                Err(error) if self.may_repeat(how, &error, failures) => error,
-                Err(error) => return Err(error),
+        if !self.may_stream() {
+            request.configuration.get_or_insert_default().return_immediately = true;
+            let response = match self.send_with(request, how).await? {
+                SendMessageResponse::Message(message) => StreamResponse::Message(message),
+                SendMessageResponse::Task(task) => StreamResponse::Task(task),
             };
-            tokio::time::sleep(self.inner.retry.pause(failures, error.retry_after())).await;
-            failures += 1;
+            let first = Event { seq: None, response };
+            return Ok(EventStream::polling(self.clone(), Origin::Send { again: None }, Some(first)));
         }
+        self.fill(&mut request.tenant);
+        let feed = self.repeating(how, async || self.inner.wire.stream(&request, how).await).await?;
+        let again = how.idempotency_key.is_some().then(|| Box::new((request, how.clone())));
+        Ok(EventStream::new(self.clone(), feed, Origin::Send { again }, None))
     }
 
     /// Asks for one task.
@@ -147,7 +145,7 @@ impl Client {
         self.inner.wire.get(&request).await
     }
 
-    /// Asks for a page of tasks.
+    /// Asks for a page of tasks. 0.3 has this over REST at most, and few agents do.
     pub async fn list(&self, mut request: ListTasksRequest) -> Result<ListTasksResponse, ClientError> {
         self.fill(&mut request.tenant);
         self.inner.wire.list(&request).await
@@ -165,14 +163,45 @@ impl Client {
     /// A task that is over cannot be followed. Whoever continues after an event gets such a task as the only
     /// event; otherwise that is an error of the agent.
     pub async fn subscribe(&self, id: TaskId, after: Option<u64>) -> Result<EventStream, ClientError> {
+        let origin = Origin::Subscribe { task: id.clone() };
+        if !self.may_stream() {
+            return Ok(EventStream::polling(self.clone(), origin, None));
+        }
         match self.open(&id, after).await {
-            Ok(feed) => Ok(EventStream::new(self.clone(), feed, Origin::Subscribe { task: id }, after)),
+            Ok(feed) => Ok(EventStream::new(self.clone(), feed, origin, after)),
             Err(error) if after.is_some() && error.kind() == Some(ErrorKind::UnsupportedOperation) => {
-                let task = self.get(GetTaskRequest { id, ..Default::default() }).await?;
-                Ok(EventStream::ending(task))
+                Ok(EventStream::polling(self.clone(), origin, None))
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Registers a webhook for a task.
+    pub async fn create_push(
+        &self,
+        mut config: TaskPushNotificationConfig,
+    ) -> Result<TaskPushNotificationConfig, ClientError> {
+        self.fill(&mut config.tenant);
+        self.inner.wire.push_create(&config).await
+    }
+
+    /// Asks for one webhook of a task.
+    pub async fn get_push(&self, task: TaskId, id: PushId) -> Result<TaskPushNotificationConfig, ClientError> {
+        self.inner.wire.push_get(&self.push_request(task, id)).await
+    }
+
+    /// Asks for the webhooks of a task.
+    pub async fn list_push(
+        &self,
+        mut request: ListTaskPushNotificationConfigsRequest,
+    ) -> Result<ListTaskPushNotificationConfigsResponse, ClientError> {
+        self.fill(&mut request.tenant);
+        self.inner.wire.push_list(&request).await
+    }
+
+    /// Removes a webhook of a task.
+    pub async fn delete_push(&self, task: TaskId, id: PushId) -> Result<(), ClientError> {
+        self.inner.wire.push_delete(&self.push_request(task, id)).await
     }
 
     /// Asks for the card that only known callers see.
@@ -196,12 +225,35 @@ impl Client {
         self.inner.wire.stream(request, how).await
     }
 
-    pub(crate) fn retry(&self) -> Retry {
-        self.inner.retry
+    pub(crate) fn options(&self) -> &Options {
+        &self.inner.http.options
     }
 
-    fn may_repeat(&self, how: &SendOptions, error: &ClientError, failures: u32) -> bool {
-        how.idempotency_key.is_some() && error.is_transient() && failures < self.inner.retry.tries
+    /// Without a card nobody says that the agent does not stream.
+    fn may_stream(&self) -> bool {
+        self.card().is_none_or(|card| card.capabilities.streaming == Some(true))
+    }
+
+    /// Does something again while it fails for a moment, if there is a key that makes that safe.
+    async fn repeating<T>(
+        &self,
+        how: &SendOptions,
+        send: impl AsyncFn() -> Result<T, ClientError>,
+    ) -> Result<T, ClientError> {
+        let retry = self.options().retry;
+        let mut failures = 0;
+        loop {
+            let error = match send().await {
+                Err(error) if how.idempotency_key.is_some() && error.is_transient() && failures < retry.tries => error,
+                other => return other,
+            };
+            tokio::time::sleep(retry.pause(failures, error.retry_after())).await;
+            failures += 1;
+        }
+    }
+
+    fn push_request(&self, task_id: TaskId, id: PushId) -> TaskPushNotificationConfigRequest {
+        TaskPushNotificationConfigRequest { tenant: self.inner.tenant.clone(), task_id, id }
     }
 
     fn fill(&self, tenant: &mut String) {
@@ -213,6 +265,8 @@ impl Client {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("url", &self.url()).field("tenant", &self.tenant()).finish_non_exhaustive()
+        let mut out = f.debug_struct("Client");
+        out.field("url", &self.url()).field("binding", &self.binding()).field("version", &self.version());
+        out.field("tenant", &self.tenant()).finish_non_exhaustive()
     }
 }

@@ -1,13 +1,15 @@
 //! From an address to a card, and from the card to the interface to use.
 
 use bytes::Bytes;
-use nuncio_protocol::{AgentCard, AgentInterface, Value, codec};
+use nuncio_protocol::{AgentCard, AgentInterface, codec, v03};
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 
+use crate::cache::Entry;
 use crate::error::{ClientError, plain};
 use crate::http::{Ask, Http, protocol, shown, within};
-use crate::wire::{Binding, VERSION_HEADER};
+use crate::options::Options;
+use crate::wire::{Binding, VERSION_HEADER, Version, spoken};
 
 const WELL_KNOWN: &str = "/.well-known/agent-card.json";
 /// No honest card is larger.
@@ -16,27 +18,29 @@ const MAX_CARD: usize = 1024 * 1024;
 /// What a card says, and what of it is used.
 pub(crate) struct Found {
     pub(crate) card: AgentCard,
-    pub(crate) interface: AgentInterface,
+    /// The card as it came.
+    pub(crate) json: Bytes,
+    pub(crate) tenant: String,
     pub(crate) binding: Binding,
+    pub(crate) version: Version,
     pub(crate) url: Url,
 }
 
 /// Fetches the card and chooses an interface.
 pub(crate) async fn discover(http: &Http, typed: &Url) -> Result<Found, ClientError> {
-    let (at, body) = fetch(http, typed).await?;
+    let (at, json) = fetch(http, typed).await?;
     let wrong = |error: codec::DecodeError| protocol(&at, format!("its card cannot be read: {error}"));
-    let tree: Value = codec::decode(&body).map_err(wrong)?;
-    if let Some(offers) = offers_of_03(&tree) {
-        return Err(ClientError::NoInterface { url: shown(&at), offers });
-    }
-    let card: AgentCard = codec::decode(&body).map_err(wrong)?;
-    let (interface, binding, url) = choose(&card, &at)?;
+    // Reads cards of 0.3, of 1.0, and of both at once.
+    let card = v03::json::read_card(&json).map_err(wrong)?;
+    let (interface, binding, version, url) = choose(&card, &at, &http.options)?;
+    let tenant = interface.tenant.clone();
+    check_extensions(&card, &at, &http.options)?;
     http.check_origin(&url)?;
-    Ok(Found { interface, binding, url, card })
+    Ok(Found { tenant, binding, version, url, card, json })
 }
 
 /// The card below the address, else the one of the origin: people also type the address of an interface.
-async fn fetch(http: &Http, typed: &Url) -> Result<(Url, Vec<u8>), ClientError> {
+async fn fetch(http: &Http, typed: &Url) -> Result<(Url, Bytes), ClientError> {
     if typed.path().ends_with(".json") {
         return card_at(http, typed.clone()).await;
     }
@@ -58,38 +62,74 @@ fn with_path(url: &Url, path: &str) -> Url {
     url
 }
 
-async fn card_at(http: &Http, url: Url) -> Result<(Url, Vec<u8>), ClientError> {
+/// The card at an address, from the cache as far as its server allows.
+async fn card_at(http: &Http, url: Url) -> Result<(Url, Bytes), ClientError> {
+    // Some servers answer with the card of the version that is asked for.
+    let version = http.options.version.unwrap_or(Version::V1_0).name();
+    let cache = &http.options.cards;
+    let key = cache.key(url.as_str(), version, &http.options.credentials);
+    let kept = cache.get(&key);
+    if let Some(kept) = kept.as_ref().filter(|kept| kept.is_fresh()) {
+        return Ok((url, kept.body.clone()));
+    }
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    // Some servers answer with the card of the version that is asked for.
-    headers.insert(VERSION_HEADER, HeaderValue::from_static("1.0"));
+    headers.insert(VERSION_HEADER, HeaderValue::from_static(version));
+    headers.extend(kept.iter().flat_map(Entry::conditions));
     let ask = Ask { method: Method::GET, url: url.clone(), headers, body: Bytes::new() };
     let fetch = async {
         let mut response = http.ask(ask).await?;
-        if response.status() != StatusCode::OK {
-            let body = http.error_body(&mut response).await;
-            return Err(http.refused(&response, &body));
+        match (response.status(), kept) {
+            (StatusCode::OK, _) => {
+                let body = Bytes::from(http.body(&mut response, MAX_CARD).await?);
+                cache.put(key, body.clone(), response.headers());
+                Ok(body)
+            }
+            (StatusCode::NOT_MODIFIED, Some(kept)) => {
+                let headers = kept.confirmed(response.headers().clone());
+                cache.put(key, kept.body.clone(), &headers);
+                Ok(kept.body)
+            }
+            _ => {
+                let body = http.error_body(&mut response).await;
+                Err(http.refused(&response, &body))
+            }
         }
-        http.body(&mut response, MAX_CARD).await
     };
     let body = within(http.options.timeout, shown(&url), fetch).await?;
     Ok((url, body))
 }
 
-/// The first interface, in the card's order, that this client can use.
-fn choose(card: &AgentCard, at: &Url) -> Result<(AgentInterface, Binding, Url), ClientError> {
+/// The first interface, in the card's order, that this client can use and that the caller does not exclude.
+fn choose<'a>(
+    card: &'a AgentCard,
+    at: &Url,
+    options: &Options,
+) -> Result<(&'a AgentInterface, Binding, Version, Url), ClientError> {
     let usable = card.supported_interfaces.iter().find_map(|interface| {
-        let binding = Binding::of(interface)?;
-        let url = parse_absolute(&interface.url)?;
-        Some((interface.clone(), binding, url))
+        let (binding, version) = spoken(interface)?;
+        let asked = options.binding.is_none_or(|asked| asked == binding)
+            && options.version.is_none_or(|asked| asked == version);
+        let url = parse_absolute(&interface.url).filter(|_| asked)?;
+        Some((interface, binding, version, url))
     });
     usable.ok_or_else(|| {
         let offers = card
             .supported_interfaces
             .iter()
             .map(|interface| offer(&interface.protocol_binding, &interface.protocol_version, &interface.url));
-        ClientError::NoInterface { url: shown(at), offers: offers.collect() }
+        let wanted = [options.binding.map(Binding::name), options.version.map(Version::name)];
+        let wanted: Vec<&str> = wanted.into_iter().flatten().collect();
+        ClientError::NoInterface { url: shown(at), wanted: wanted.join(" "), offers: offers.collect() }
     })
+}
+
+/// An agent that requires an extension is not talked to without it.
+fn check_extensions(card: &AgentCard, at: &Url, options: &Options) -> Result<(), ClientError> {
+    let required = card.capabilities.extensions.iter().filter(|extension| extension.required);
+    let missing = required.filter(|extension| !options.extensions.contains(&extension.uri));
+    let missing: Vec<String> = missing.map(|extension| plain(&extension.uri, 200)).collect();
+    if missing.is_empty() { Ok(()) } else { Err(ClientError::ExtensionsRequired { url: shown(at), missing }) }
 }
 
 /// Whoever wrote the card has no business in naming a user for us.
@@ -101,34 +141,6 @@ fn parse_absolute(url: &str) -> Option<Url> {
 
 fn offer(binding: &str, version: &str, url: &str) -> String {
     let or = |text: &str, none: &str| plain(if text.is_empty() { none } else { text }, 100);
-    let url = Url::parse(url).map_or_else(|_| plain(url, 100), |url| shown(&url));
+    let url = Url::parse(url).ok().filter(Url::has_host).map_or_else(|| plain(url, 100), |url| shown(&url));
     format!("{} {} at {}", or(binding, "(no binding)"), or(version, "(no version)"), or(&url, "(no address)"))
-}
-
-/// What a card of 0.3, which has no list of interfaces, offers.
-fn offers_of_03(card: &Value) -> Option<Vec<String>> {
-    let has_list = ["supportedInterfaces", "supported_interfaces"]
-        .iter()
-        .any(|name| card.get(name).and_then(Value::as_array).is_some_and(|list| !list.is_empty()));
-    let text = |of: &Value, name| of.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let url = text(card, "url");
-    if has_list || url.is_empty() {
-        return None;
-    }
-    let version = match text(card, "protocolVersion") {
-        version if version.is_empty() => "0.3".to_owned(),
-        version => version,
-    };
-    let transport = match text(card, "preferredTransport") {
-        transport if transport.is_empty() => "JSONRPC".to_owned(),
-        transport => transport,
-    };
-    let mut offers = vec![offer(&transport, &version, &url)];
-    for more in card.get("additionalInterfaces").and_then(Value::as_array).into_iter().flatten() {
-        let next = offer(&text(more, "transport"), &version, &text(more, "url"));
-        if !offers.contains(&next) {
-            offers.push(next);
-        }
-    }
-    Some(offers)
 }

@@ -3,7 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use nuncio_protocol::{DOMAIN, ErrorKind, TaskId, Value, Violation};
+use nuncio_protocol::{ErrorKind, TaskId};
+
+mod agent;
+
+pub use agent::AgentError;
 
 /// Why a call failed. The text is for people: it says what to do next and holds no credentials.
 #[derive(Debug, thiserror::Error)]
@@ -97,12 +101,31 @@ pub enum ClientError {
         to: String,
     },
     /// The card offers nothing that this client can use.
-    #[error("The card at {url} offers {}. This client speaks JSONRPC 1.0.", Offers(offers))]
+    #[error("The card at {url} offers {}. {}", Offers(offers), wanted_hint(wanted))]
     NoInterface {
         /// Where the card is.
         url: String,
+        /// The binding and the version that the caller insists on; empty if any will do.
+        wanted: String,
         /// Binding, version and address of each interface.
         offers: Vec<String>,
+    },
+    /// The agent talks only to clients that support certain extensions.
+    #[error(
+        "The agent at {url} requires extensions that are not activated: {}. Activate them if you support them.",
+        missing.join(", ")
+    )]
+    ExtensionsRequired {
+        /// Where the card is.
+        url: String,
+        /// Their URIs.
+        missing: Vec<String>,
+    },
+    /// The version or the binding in use has no such operation; nothing was sent.
+    #[error("{what}")]
+    Unsupported {
+        /// What, and what to do instead.
+        what: String,
     },
     /// The stream ended before the task did, and there is no way to go on.
     #[error("The stream ended before the task did{}. {}", Because(cause.as_deref()), cut_hint(task.as_ref()))]
@@ -129,7 +152,19 @@ impl ClientError {
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {
             Self::Agent(error) => error.kind,
+            Self::Unsupported { .. } => Some(ErrorKind::UnsupportedOperation),
             _ => None,
+        }
+    }
+
+    /// The same, with what the headers of the answer say about another attempt.
+    pub(crate) fn after(self, pause: Option<Duration>) -> Self {
+        match self {
+            Self::Agent(mut error) => {
+                error.retry_after = pause;
+                Self::Agent(error)
+            }
+            other => other,
         }
     }
 
@@ -143,109 +178,6 @@ impl ClientError {
     }
 }
 
-/// An error that the agent reports.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AgentError {
-    /// The JSON-RPC code.
-    pub code: i64,
-    /// What A2A calls it; `None` for codes and reasons that A2A does not know.
-    pub kind: Option<ErrorKind>,
-    /// The reason in `ErrorInfo`, if there is one.
-    pub reason: String,
-    /// The agent's own words.
-    pub message: String,
-    /// The fields that are wrong.
-    pub violations: Vec<Violation>,
-    /// The `data` member as it came, in whatever shape.
-    pub details: Value,
-    /// When to come back, if the server says so.
-    pub retry_after: Option<Duration>,
-}
-
-impl AgentError {
-    /// Reads the `error` member of a JSON-RPC response. Only a code or a message makes it one.
-    pub(crate) fn from_jsonrpc(error: &Value) -> Option<Self> {
-        let code = error.get("code").and_then(number);
-        let message = error.get("message").and_then(Value::as_str);
-        if code.is_none() && message.is_none() {
-            return None;
-        }
-        let details = error.get("data").cloned().unwrap_or_default();
-        // An array in 1.0; some agents send a single object.
-        let list = match &details {
-            Value::Array(list) => list.as_slice(),
-            other => std::slice::from_ref(other),
-        };
-        let info = |detail: &&Value| detail.get("domain").and_then(Value::as_str) == Some(DOMAIN);
-        let reason = list.iter().find(info).and_then(|info| info.get("reason")?.as_str()).unwrap_or_default();
-        let violations = list
-            .iter()
-            .filter_map(|detail| detail.get("fieldViolations")?.as_array())
-            .flatten()
-            .map(|violation| {
-                let text = |name| violation.get(name).and_then(Value::as_str).unwrap_or_default();
-                Violation::new(text("field"), text("description"))
-            })
-            .collect();
-        let code = code.unwrap_or_default();
-        Some(Self {
-            code,
-            kind: ErrorKind::from_reason(reason).or_else(|| ErrorKind::from_code(code)),
-            reason: reason.to_owned(),
-            message: plain(message.unwrap_or("(no message)"), MOST_TEXT),
-            violations,
-            details,
-            retry_after: None,
-        })
-    }
-}
-
-/// Some agents write the code as text or as a float.
-fn number(value: &Value) -> Option<i64> {
-    match value {
-        Value::String(text) => text.parse().ok(),
-        #[allow(clippy::cast_possible_truncation)] // checked: whole, and far inside the range
-        other => other
-            .as_i64()
-            .or_else(|| other.as_f64().filter(|code| code.fract() == 0.0 && code.abs() < 1e15).map(|code| code as i64)),
-    }
-}
-
-impl fmt::Display for AgentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "The agent answers: {}", self.message.trim_end_matches('.'))?;
-        for violation in &self.violations {
-            if !self.message.contains(&violation.field) {
-                write!(f, "; {} {}", violation.field, violation.description)?;
-            }
-        }
-        if self.kind.is_none() {
-            write!(f, " (code {})", self.code)?;
-        }
-        write!(f, ". {}", kind_hint(self.kind))
-    }
-}
-
-impl std::error::Error for AgentError {}
-
-fn kind_hint(kind: Option<ErrorKind>) -> &'static str {
-    match kind {
-        Some(ErrorKind::TaskNotFound) => "Check the task's id, and that the task belongs to these credentials.",
-        Some(ErrorKind::TaskNotCancelable) => "It is over, or the agent does not let go of it: look at its state.",
-        Some(ErrorKind::UnsupportedOperation | ErrorKind::PushNotificationNotSupported) => {
-            "The agent cannot do this, or not in the task's state: see its card and the task."
-        }
-        Some(ErrorKind::ContentTypeNotSupported) => "Send one of the media types in the agent's card.",
-        Some(ErrorKind::ExtensionSupportRequired) => "Activate the extensions that its card requires.",
-        Some(ErrorKind::VersionNotSupported) => "Use an interface from its card that speaks this version.",
-        Some(ErrorKind::Parse | ErrorKind::InvalidRequest | ErrorKind::InvalidParams) => "Correct the request.",
-        Some(ErrorKind::MethodNotFound) => "Check that the address is a JSON-RPC interface from its card.",
-        Some(ErrorKind::TooLarge) => "Send less at once.",
-        Some(ErrorKind::TooMany | ErrorKind::Unavailable) => "Try again in a moment.",
-        _ => "The people who run the agent know more.",
-    }
-}
-
 fn status_hint(status: u16) -> &'static str {
     match status {
         404 | 405 | 410 => "Check the address: there is no agent at it.",
@@ -253,6 +185,13 @@ fn status_hint(status: u16) -> &'static str {
         500.. => "The people who run the agent know more.",
         _ => "Check the address and the request.",
     }
+}
+
+fn wanted_hint(wanted: &str) -> String {
+    if wanted.is_empty() {
+        return "This client speaks JSONRPC and HTTP+JSON, of A2A 1.0 and 0.3.".into();
+    }
+    format!("You asked for {wanted}: allow what the card offers, or ask for another agent.")
 }
 
 fn refusal(status: u16) -> &'static str {

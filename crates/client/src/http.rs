@@ -4,11 +4,12 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use reqwest::{Method, Response, Url, redirect};
 
+use crate::credential::{Prepared, Secret};
 use crate::error::{ClientError, plain};
-use crate::options::{Options, Secret};
+use crate::options::{Options, Proxy};
 
 const REDIRECTS: usize = 5;
 /// So much of an error's body is read, and so much of it shown.
@@ -21,10 +22,11 @@ const SHORTEST_SECRET: usize = 6;
 #[derive(Debug)]
 pub(crate) struct Http {
     client: reqwest::Client,
-    /// What the user typed: the only place for credentials.
+    /// What the user typed: the place for credentials.
     home: Url,
-    credentials: HeaderMap,
-    secrets: Vec<Secret>,
+    /// Other places for them.
+    trusted: Vec<Url>,
+    credentials: Prepared,
     pub(crate) options: Options,
 }
 
@@ -39,28 +41,23 @@ pub(crate) struct Ask {
 
 impl Http {
     pub(crate) fn new(home: Url, options: Options) -> Result<Self, ClientError> {
-        let mut credentials = HeaderMap::new();
-        let mut secrets = Vec::new();
-        if let Some(token) = &options.token {
-            credentials.insert(AUTHORIZATION, secret_value("the token", &format!("Bearer {}", token.expose()))?);
-            secrets.push(token.clone());
-        }
-        for (name, value) in &options.headers {
-            let header = HeaderName::try_from(name.as_str())
-                .map_err(|_| invalid(format!("`{}` is not the name of a header.", plain(name, ERROR_SHOWN))))?;
-            credentials.append(header, secret_value(name, value.expose())?);
-            secrets.push(value.clone());
-        }
-        let client = reqwest::Client::builder()
+        let credentials = Prepared::new(&options.credentials)?;
+        let trusted = options.origins.iter().map(|origin| parse_url(origin)).collect::<Result<_, _>>()?;
+        let builder = reqwest::Client::builder()
             .user_agent(concat!("nuncio-client/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(options.connect_timeout)
             // A peer that vanished without a word is noticed while a stream waits for the next event.
             .tcp_keepalive(Duration::from_secs(20))
             // Followed below, where the origin and the method are known.
-            .redirect(redirect::Policy::none())
-            .build()
-            .map_err(|error| invalid(format!("Cannot set up the HTTP client: {}.", root_cause(&error))))?;
-        Ok(Self { client, home, credentials, secrets, options })
+            .redirect(redirect::Policy::none());
+        let cannot = |error: reqwest::Error| invalid(format!("Cannot set up the HTTP client: {}.", root_cause(&error)));
+        let builder = match &options.proxy {
+            Proxy::Direct => builder.no_proxy(),
+            Proxy::Environment => builder,
+            Proxy::At(address) => builder.no_proxy().proxy(reqwest::Proxy::all(address).map_err(cannot)?),
+        };
+        let client = builder.build().map_err(cannot)?;
+        Ok(Self { client, home, trusted, credentials, options })
     }
 
     /// Refuses an address at which the user's credentials would leave the origin they were given for.
@@ -75,15 +72,20 @@ impl Http {
     }
 
     fn may_know(&self, url: &Url) -> bool {
-        self.options.allow_cross_origin || url.origin() == self.home.origin()
+        let origin = url.origin();
+        self.options.allow_cross_origin
+            || origin == self.home.origin()
+            || self.trusted.iter().any(|url| url.origin() == origin)
     }
 
     /// Asks, and follows redirects inside the origin. Every status is an answer.
     pub(crate) async fn ask(&self, mut ask: Ask) -> Result<Response, ClientError> {
         for _ in 0..=REDIRECTS {
-            let mut request = self.client.request(ask.method.clone(), ask.url.clone()).headers(ask.headers.clone());
-            if self.may_know(&ask.url) {
-                request = request.headers(self.credentials.clone());
+            let known = self.may_know(&ask.url);
+            let url = if known { self.credentials.address(ask.url.clone()) } else { ask.url.clone() };
+            let mut request = self.client.request(ask.method.clone(), url).headers(ask.headers.clone());
+            if known {
+                request = request.headers(self.credentials.headers().clone());
             }
             if !ask.body.is_empty() {
                 request = request.body(ask.body.clone());
@@ -152,7 +154,9 @@ impl Http {
 
     /// Foreign text without our secrets: some servers repeat what they were sent.
     pub(crate) fn redact(&self, mut text: String) -> String {
-        for secret in self.secrets.iter().map(Secret::expose).filter(|secret| secret.len() >= SHORTEST_SECRET) {
+        for secret in
+            self.credentials.secrets().iter().map(Secret::expose).filter(|secret| secret.len() >= SHORTEST_SECRET)
+        {
             if text.contains(secret) {
                 text = text.replace(secret, "***");
             }
@@ -242,14 +246,6 @@ pub(crate) fn protocol(url: &Url, what: impl Into<String>) -> ClientError {
 /// When to come back, in whole seconds; dates are rare and not read.
 pub(crate) fn retry_after(response: &Response) -> Option<Duration> {
     response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
-}
-
-fn secret_value(name: &str, text: &str) -> Result<HeaderValue, ClientError> {
-    let mut value = HeaderValue::from_str(text).map_err(|_| {
-        invalid(format!("The value of {} cannot be sent in a header: remove line breaks.", plain(name, ERROR_SHOWN)))
-    })?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 /// The innermost reason says what happened; the outer ones only who noticed.

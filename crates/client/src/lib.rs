@@ -19,17 +19,20 @@
 //! The major components are:
 //!
 //! * [`Client`]: one agent, found by its card or by its address, and every operation on it;
-//! * [`Options`], [`SendOptions`]: who calls, how long to wait, when to try again;
+//! * [`Options`], [`SendOptions`]: who calls, whom it takes, how long to wait, when to try again;
+//! * [`Credential`]: secrets, and where in a request they go;
 //! * [`EventStream`]: the events of a task, which survives lost connections;
 //! * [`ClientError`]: what can go wrong, and what to do about it;
-//! * `discover`: from an address to a card and the interface to use;
+//! * `discover`: from an address to a card and the interface to use; [`CardCache`] keeps cards;
 //! * `wire`: one file per binding, behind one type, so that callers never see which one is in use;
 //! * `http`: connections, credentials and limits, for everything that leaves this crate;
 //! * [`sse`]: server-sent events from bytes.
 
 pub mod sse;
 
+mod cache;
 mod client;
+mod credential;
 mod discover;
 mod error;
 mod http;
@@ -37,7 +40,10 @@ mod options;
 mod stream;
 mod wire;
 
+pub use cache::CardCache;
 pub use client::Client;
+pub use credential::{Credential, KeyPlace, Secret};
 pub use error::{AgentError, ClientError};
-pub use options::{Options, Retry, Secret, SendOptions};
+pub use options::{Options, Proxy, Retry, SendOptions};
 pub use stream::{Event, EventStream};
+pub use wire::{Binding, Version};

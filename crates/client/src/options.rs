@@ -1,48 +1,30 @@
-//! Who calls, how long to wait, when to try again.
+//! How a client behaves: who calls, whom it takes, how long to wait, when to try again.
 
 use std::collections::hash_map::RandomState;
-use std::fmt;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::Arc;
 use std::time::Duration;
 
-/// Text that is sent but never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Arc<str>);
-
-impl Secret {
-    /// The text itself, to be sent.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
-
-impl From<&str> for Secret {
-    fn from(text: &str) -> Self {
-        Self(Arc::from(text))
-    }
-}
-
-impl From<String> for Secret {
-    fn from(text: String) -> Self {
-        Self(Arc::from(text))
-    }
-}
+use crate::cache::CardCache;
+use crate::credential::{Credential, Secret};
+use crate::sse;
+use crate::wire::{Binding, Version};
 
 /// How a client behaves.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Sent as `Authorization: Bearer …`, only to the origin that the user typed.
-    pub token: Option<Secret>,
-    /// More headers. They may be credentials, so they go only where the token goes.
-    pub headers: Vec<(String, Secret)>,
-    /// Extensions to activate, by URI.
+    /// Who calls. Credentials go only to the origin that the user typed.
+    pub credentials: Vec<Credential>,
+    /// Further origins that may see the credentials, such as `https://rpc.agent.example`.
+    pub origins: Vec<String>,
+    /// Whether the credentials may go to whatever origin the card names.
+    pub allow_cross_origin: bool,
+    /// Only interfaces of this version are used. By default the card's order decides.
+    pub version: Option<Version>,
+    /// Only interfaces of this binding are used. By default the card's order decides.
+    pub binding: Option<Binding>,
+    /// Sent instead of the tenant that the card names.
+    pub tenant: Option<String>,
+    /// Extensions to activate, by URI. An agent that requires others is not talked to.
     pub extensions: Vec<String>,
     /// The longest wait for an answer, and for the head of a stream. Streams themselves may take for ever.
     pub timeout: Duration,
@@ -51,28 +33,63 @@ pub struct Options {
     /// A stream that carries nothing for so long, not even a comment, is taken for dead and resumed. By default
     /// only the network decides, because agents need not send anything while they work.
     pub silence: Option<Duration>,
-    /// The largest answer that is read, in bytes. Cards and single events have limits of their own.
+    /// The largest answer that is read, in bytes. Cards have a limit of their own.
     pub max_answer: usize,
+    /// The largest event of a stream that is read, in bytes.
+    pub max_event: usize,
     /// When to try again.
     pub retry: Retry,
-    /// Whether credentials may also go to an origin that only the card names.
-    pub allow_cross_origin: bool,
+    /// Whether a stream whose connection breaks goes on by itself.
+    pub resume: bool,
+    /// How often a task is asked for whose events cannot be followed.
+    pub poll: Duration,
+    /// Through whom to connect.
+    pub proxy: Proxy,
+    /// Cards that were read before. Clones share it, so whoever keeps the options keeps the cards.
+    pub cards: CardCache,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            token: None,
-            headers: Vec::new(),
+            credentials: Vec::new(),
+            origins: Vec::new(),
+            allow_cross_origin: false,
+            version: None,
+            binding: None,
+            tenant: None,
             extensions: Vec::new(),
             timeout: Duration::from_secs(60),
             connect_timeout: Duration::from_secs(10),
             silence: None,
             max_answer: 64 * 1024 * 1024,
+            max_event: sse::MAX_EVENT,
             retry: Retry::default(),
-            allow_cross_origin: false,
+            resume: true,
+            poll: Duration::from_secs(1),
+            proxy: Proxy::default(),
+            cards: CardCache::default(),
         }
     }
+}
+
+impl Options {
+    /// With a bearer token.
+    pub fn bearer(token: impl Into<Secret>) -> Self {
+        Self { credentials: vec![Credential::Bearer(token.into())], ..Self::default() }
+    }
+}
+
+/// Through whom to connect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Proxy {
+    /// Directly, whatever the environment says.
+    #[default]
+    Direct,
+    /// As `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say.
+    Environment,
+    /// Through the proxy at this address.
+    At(String),
 }
 
 /// How one message is sent.

@@ -1,72 +1,158 @@
-//! The binding in use. One file per binding; callers see only this type.
+//! How an interface is spoken to: one file per binding, all behind one type.
 
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_protocol::codec::DecodeError;
 use nuncio_protocol::{
-    AgentCard, AgentInterface, CancelTaskRequest, GetExtendedAgentCardRequest, GetTaskRequest, ListTasksRequest,
-    ListTasksResponse, SendMessageRequest, SendMessageResponse, SubscribeToTaskRequest, Task,
+    AgentCard, AgentInterface, CancelTaskRequest, ErrorKind, GetExtendedAgentCardRequest, GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse, ListTasksRequest,
+    ListTasksResponse, SendMessageRequest, SendMessageResponse, SubscribeToTaskRequest, Task, TaskId,
+    TaskPushNotificationConfig, TaskPushNotificationConfigRequest,
 };
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Response, Url};
 
-use crate::error::ClientError;
+use crate::error::{AgentError, ClientError};
+use crate::http::{Ask, Http, invalid, protocol, retry_after, shown, within};
 use crate::options::SendOptions;
 
+mod dialect;
 mod feed;
 mod jsonrpc;
+mod rest;
 
+use dialect::{Call, Dialect};
 pub(crate) use feed::Feed;
-pub(crate) use jsonrpc::JsonRpc;
+use feed::Framing;
+use jsonrpc::JsonRpc;
+use rest::Rest;
 
 pub(crate) const VERSION_HEADER: &str = "a2a-version";
+const EVENTS: &str = "text/event-stream";
 
-/// A binding and a version that this client speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Binding {
-    /// JSON-RPC of A2A 1.0.
-    JsonRpc10,
+/// A way to carry A2A that this client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Binding {
+    /// JSON-RPC over HTTP.
+    JsonRpc,
+    /// Plain HTTP with JSON bodies.
+    Rest,
 }
 
 impl Binding {
-    /// How an interface is spoken to, if this client can.
-    pub(crate) fn of(interface: &AgentInterface) -> Option<Self> {
-        // Patch numbers do not matter: 1.0.3 is 1.0.
-        let mut numbers = interface.protocol_version.trim().split('.');
-        let version = (numbers.next()?, numbers.next()?);
-        let jsonrpc = interface.protocol_binding.eq_ignore_ascii_case("JSONRPC");
-        (jsonrpc && version == ("1", "0")).then_some(Self::JsonRpc10)
-    }
-
-    pub(crate) fn name(self) -> &'static str {
+    /// The name in cards.
+    pub fn name(self) -> &'static str {
         match self {
-            Self::JsonRpc10 => "JSONRPC",
+            Self::JsonRpc => "JSONRPC",
+            Self::Rest => "HTTP+JSON",
         }
     }
 
-    pub(crate) fn version(self) -> &'static str {
+    /// The binding with this name in a card.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::JsonRpc, Self::Rest].into_iter().find(|binding| binding.name().eq_ignore_ascii_case(name.trim()))
+    }
+}
+
+impl fmt::Display for Binding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A version of A2A that this client speaks; older ones are smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Version {
+    /// 0.3
+    V0_3,
+    /// 1.0
+    V1_0,
+}
+
+impl Version {
+    /// `Major.Minor`.
+    pub fn name(self) -> &'static str {
         match self {
-            Self::JsonRpc10 => "1.0",
+            Self::V0_3 => "0.3",
+            Self::V1_0 => "1.0",
         }
     }
+
+    /// The version that a card or a person calls so. Patch numbers do not matter: 1.0.3 is 1.0.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let mut numbers = name.trim().split('.');
+        match (numbers.next()?, numbers.next()?) {
+            ("0", "3") => Some(Self::V0_3),
+            ("1", "0") => Some(Self::V1_0),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How an interface is spoken to, if this client can.
+pub(crate) fn spoken(interface: &AgentInterface) -> Option<(Binding, Version)> {
+    Some((Binding::from_name(&interface.protocol_binding)?, Version::from_name(&interface.protocol_version)?))
 }
 
 /// One interface of one agent.
 #[derive(Debug)]
-pub(crate) enum Wire {
+pub(crate) struct Wire {
+    http: Arc<Http>,
+    url: Url,
+    /// The same for every call: version and extensions.
+    headers: HeaderMap,
+    carrier: Carrier,
+    dialect: Dialect,
+}
+
+/// What turns calls into HTTP requests.
+#[derive(Debug)]
+enum Carrier {
     JsonRpc(JsonRpc),
+    Rest(Rest),
 }
 
 impl Wire {
+    pub(crate) fn new(http: Arc<Http>, url: Url, binding: Binding, version: Version) -> Result<Self, ClientError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(VERSION_HEADER, HeaderValue::from_static(version.name()));
+        if !http.options.extensions.is_empty() {
+            let value = value("The list of extensions", &http.options.extensions.join(", "))?;
+            headers.insert("a2a-extensions", value.clone());
+            // The name that 0.3 gave it.
+            if version == Version::V0_3 {
+                headers.insert("x-a2a-extensions", value);
+            }
+        }
+        let carrier = match binding {
+            Binding::JsonRpc => Carrier::JsonRpc(JsonRpc::default()),
+            Binding::Rest => Carrier::Rest(Rest::new(version)),
+        };
+        Ok(Self { http, url, headers, carrier, dialect: Dialect::new(binding, version) })
+    }
+
     pub(crate) async fn send(
         &self,
         request: &SendMessageRequest,
         how: &SendOptions,
     ) -> Result<SendMessageResponse, ClientError> {
-        match self {
-            Self::JsonRpc(wire) => wire.send(request, how).await,
-        }
+        let limit = how.timeout.unwrap_or(self.http.options.timeout);
+        self.call_within(&Call::Send(request), Dialect::read_sent, send_headers(how)?, limit).await
     }
 
     pub(crate) async fn stream(&self, request: &SendMessageRequest, how: &SendOptions) -> Result<Feed, ClientError> {
-        match self {
-            Self::JsonRpc(wire) => wire.stream(request, how).await,
-        }
+        let limit = how.timeout.unwrap_or(self.http.options.timeout);
+        self.open(&Call::Stream(request), send_headers(how)?, limit).await
     }
 
     pub(crate) async fn subscribe(
@@ -74,32 +160,177 @@ impl Wire {
         request: &SubscribeToTaskRequest,
         after: Option<u64>,
     ) -> Result<Feed, ClientError> {
-        match self {
-            Self::JsonRpc(wire) => wire.subscribe(request, after).await,
+        let (call, limit) = (Call::Subscribe(request), self.http.options.timeout);
+        let last = || after.map(|seq| (HeaderName::from_static("last-event-id"), HeaderValue::from(seq)));
+        match (&self.carrier, self.open(&call, last(), limit).await) {
+            // The specification names both methods, and some agents have only one of them.
+            (Carrier::Rest(rest), Err(ClientError::Http { status: 404 | 405 | 501, .. })) if rest.other_verb() => {
+                self.open(&call, last(), limit).await
+            }
+            (_, answer) => answer,
         }
     }
 
     pub(crate) async fn get(&self, request: &GetTaskRequest) -> Result<Task, ClientError> {
-        match self {
-            Self::JsonRpc(wire) => wire.call("GetTask", request).await,
-        }
+        self.call(&Call::Get(request), Dialect::read_task).await
     }
 
     pub(crate) async fn list(&self, request: &ListTasksRequest) -> Result<ListTasksResponse, ClientError> {
-        match self {
-            Self::JsonRpc(wire) => wire.call("ListTasks", request).await,
-        }
+        self.call(&Call::List(request), Dialect::read_tasks).await
     }
 
     pub(crate) async fn cancel(&self, request: &CancelTaskRequest) -> Result<Task, ClientError> {
-        match self {
-            Self::JsonRpc(wire) => wire.call("CancelTask", request).await,
-        }
+        self.call(&Call::Cancel(request), Dialect::read_task).await
+    }
+
+    pub(crate) async fn push_create(
+        &self,
+        config: &TaskPushNotificationConfig,
+    ) -> Result<TaskPushNotificationConfig, ClientError> {
+        let created = self.call(&Call::PushCreate(config), Dialect::read_push).await?;
+        Ok(Self::of_task(created, &config.task_id))
+    }
+
+    pub(crate) async fn push_get(
+        &self,
+        request: &TaskPushNotificationConfigRequest,
+    ) -> Result<TaskPushNotificationConfig, ClientError> {
+        let found = self.call(&Call::PushGet(request), Dialect::read_push).await?;
+        Ok(Self::of_task(found, &request.task_id))
+    }
+
+    pub(crate) async fn push_list(
+        &self,
+        request: &ListTaskPushNotificationConfigsRequest,
+    ) -> Result<ListTaskPushNotificationConfigsResponse, ClientError> {
+        let mut page = self.call(&Call::PushList(request), Dialect::read_pushes).await?;
+        page.configs = page.configs.into_iter().map(|config| Self::of_task(config, &request.task_id)).collect();
+        Ok(page)
+    }
+
+    pub(crate) async fn push_delete(&self, request: &TaskPushNotificationConfigRequest) -> Result<(), ClientError> {
+        self.call(&Call::PushDelete(request), |_, _| Ok(())).await
     }
 
     pub(crate) async fn extended_card(&self, request: &GetExtendedAgentCardRequest) -> Result<AgentCard, ClientError> {
-        match self {
-            Self::JsonRpc(wire) => wire.call("GetExtendedAgentCard", request).await,
+        self.call(&Call::ExtendedCard(request), Dialect::read_card).await
+    }
+
+    /// Not every agent repeats whose webhook it is.
+    fn of_task(mut config: TaskPushNotificationConfig, task: &TaskId) -> TaskPushNotificationConfig {
+        if config.task_id.is_empty() {
+            config.task_id = task.clone();
+        }
+        config
+    }
+
+    async fn call<T>(&self, call: &Call<'_>, read: Read<T>) -> Result<T, ClientError> {
+        self.call_within(call, read, None, self.http.options.timeout).await
+    }
+
+    async fn call_within<T>(
+        &self,
+        call: &Call<'_>,
+        read: Read<T>,
+        extra: Option<(HeaderName, HeaderValue)>,
+        limit: Duration,
+    ) -> Result<T, ClientError> {
+        let (ask, framing) = self.ask(call, false, extra)?;
+        let work = async {
+            let mut response = self.http.ask(ask).await?;
+            self.accepted(framing, &mut response).await?;
+            let body = self.http.body(&mut response, self.http.options.max_answer).await?;
+            let answer = framing.open(&self.http, &self.url, &body, |json| self.dialect.tolerant(json, read));
+            answer.map_err(|error| error.after(retry_after(&response)))
+        };
+        within(limit, shown(&self.url), work).await
+    }
+
+    /// Starts a stream. Errors before its first event are errors of this call.
+    async fn open(
+        &self,
+        call: &Call<'_>,
+        extra: Option<(HeaderName, HeaderValue)>,
+        limit: Duration,
+    ) -> Result<Feed, ClientError> {
+        let (ask, framing) = self.ask(call, true, extra)?;
+        let head = async {
+            let mut response = self.http.ask(ask).await?;
+            self.accepted(framing, &mut response).await?;
+            Ok(response)
+        };
+        let mut response = within(limit, shown(&self.url), head).await?;
+        if is_event_stream(&response) {
+            return Ok(Feed::new(self.http.clone(), self.url.clone(), framing, self.dialect, response));
+        }
+        // A plain answer: usually an error, but an agent may also have said everything at once.
+        let work = async {
+            let body = self.http.body(&mut response, self.http.options.max_answer).await?;
+            let read = |json: &[u8]| self.dialect.tolerant(json, Dialect::read_event);
+            let answer = framing.open(&self.http, &self.url, &body, read);
+            answer.map_err(|error| error.after(retry_after(&response)))
+        };
+        let only = within(limit, shown(&self.url), work).await?;
+        Ok(Feed::single(self.http.clone(), self.url.clone(), framing, self.dialect, only))
+    }
+
+    fn ask(
+        &self,
+        call: &Call<'_>,
+        streams: bool,
+        extra: Option<(HeaderName, HeaderValue)>,
+    ) -> Result<(Ask, Framing), ClientError> {
+        let mut headers = self.headers.clone();
+        headers.extend(extra);
+        match &self.carrier {
+            Carrier::JsonRpc(carrier) => carrier.ask(&self.url, headers, self.dialect, call, streams),
+            Carrier::Rest(carrier) => Ok((carrier.ask(&self.url, headers, self.dialect, call, streams), Framing::Rest)),
         }
     }
+
+    /// Turns an answer with a bad status into an error: the agent's own words, if the body holds them.
+    async fn accepted(&self, framing: Framing, response: &mut Response) -> Result<(), ClientError> {
+        if response.status().is_success() {
+            return Ok(());
+        }
+        let body = self.http.error_body(response).await;
+        let error = match framing {
+            Framing::JsonRpc { .. } => jsonrpc::error(&body),
+            Framing::Rest => rest::error(response.status().as_u16(), &body, self.dialect),
+        };
+        let Some(error) = error else { return Err(self.http.refused(response, &body)) };
+        Err(agent(&self.http, &self.url, error).after(retry_after(response)))
+    }
+}
+
+/// Reads one kind of answer.
+type Read<T> = fn(Dialect, &[u8]) -> Result<T, DecodeError>;
+
+/// The agent's error, or the caller's credentials where that is what it is about.
+fn agent(http: &Http, url: &Url, mut error: AgentError) -> ClientError {
+    error.message = http.redact(error.message);
+    let status = match error.kind {
+        Some(ErrorKind::Unauthenticated) => 401,
+        Some(ErrorKind::PermissionDenied) => 403,
+        _ => return ClientError::Agent(Box::new(error)),
+    };
+    ClientError::Unauthorized { url: shown(url), status, sent: http.sends_credentials(url), said: error.message }
+}
+
+fn unreadable(url: &Url, error: &DecodeError) -> ClientError {
+    protocol(url, error.to_string())
+}
+
+fn is_event_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(EVENTS))
+}
+
+fn send_headers(how: &SendOptions) -> Result<Option<(HeaderName, HeaderValue)>, ClientError> {
+    let Some(key) = &how.idempotency_key else { return Ok(None) };
+    Ok(Some((HeaderName::from_static("idempotency-key"), value("The idempotency key", key)?)))
+}
+
+fn value(what: &str, text: &str) -> Result<HeaderValue, ClientError> {
+    HeaderValue::from_str(text).map_err(|_| invalid(format!("{what} cannot be sent in a header: remove line breaks.")))
 }

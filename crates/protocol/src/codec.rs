@@ -12,9 +12,11 @@ use bytes::Bytes;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+mod mend;
 mod raw;
 mod time;
 
+pub use mend::mend;
 pub use raw::Raw;
 pub(crate) use raw::{decode_base64, encode_base64};
 pub use time::Timestamp;

@@ -101,6 +101,11 @@ impl ErrorKind {
         Self::ALL.iter().copied().find(|kind| kind.reason() == reason)
     }
 
+    /// The kind that 0.3 peers call so.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+
     /// The name that 0.3 peers use: the 1.0 name with `Error` behind it.
     pub fn name(self) -> &'static str {
         match self {

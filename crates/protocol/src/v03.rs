@@ -39,6 +39,7 @@ mod task;
 
 pub use card::{is_offered, union_card};
 pub use error::{JsonError, RestError, json_error, rest_error, rest_error_as};
+pub(crate) use task::{is_role, is_state};
 
 /// Declares the functions of a dialect, so that both have the same ones by construction.
 macro_rules! functions {
@@ -47,8 +48,8 @@ macro_rules! functions {
         use $crate::error::Error;
         use $crate::v03::{Out, card, event, params, push, request, result, task};
         use $crate::{
-            AgentCard, CancelTaskRequest, GetTaskRequest, ListTaskPushNotificationConfigsRequest, Message,
-            SendMessageRequest, SendMessageResponse, StreamResponse, SubscribeToTaskRequest, Task,
+            AgentCard, CancelTaskRequest, GetTaskRequest, ListTaskPushNotificationConfigsRequest,
+            ListTasksResponse, Message, SendMessageRequest, SendMessageResponse, StreamResponse, SubscribeToTaskRequest, Task,
             TaskPushNotificationConfig, TaskPushNotificationConfigRequest,
         };
 
@@ -83,6 +84,8 @@ macro_rules! functions {
             read_push_config push::Config => TaskPushNotificationConfig,
             /// Reads the webhooks of a task.
             read_push_configs push::Configs => Vec<TaskPushNotificationConfig>,
+            /// Reads a page of tasks, for which 0.3 has no shape: the page of 1.0 around tasks of 0.3.
+            read_tasks task::Page => ListTasksResponse,
             /// Reads a card of 0.3, a union of both versions, or one of 1.0.
             read_card card::Card => AgentCard,
         }

@@ -4,51 +4,80 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_protocol::StreamResponse;
+use nuncio_protocol::codec::DecodeError;
 use reqwest::{Response, Url};
 
-use super::jsonrpc;
+use super::dialect::Dialect;
+use super::{agent, jsonrpc, rest, unreadable};
 use crate::error::ClientError;
 use crate::http::{Http, protocol, shown, within};
 use crate::sse::{Parser, SseError, SseEvent};
 use crate::stream::Event;
+
+/// What is around an answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Framing {
+    /// The envelope that answers the request with this id.
+    JsonRpc { id: u64 },
+    /// Nothing.
+    Rest,
+}
+
+impl Framing {
+    /// Reads what is inside of an answer.
+    pub(super) fn open<T>(
+        self,
+        http: &Http,
+        url: &Url,
+        body: &[u8],
+        read: impl Fn(&[u8]) -> Result<T, DecodeError>,
+    ) -> Result<T, ClientError> {
+        match self {
+            Self::JsonRpc { id } => jsonrpc::open(http, url, id, body, read),
+            Self::Rest => read(body).map_err(|error| unreadable(url, &error)),
+        }
+    }
+}
 
 /// The events of one connection, until it ends for whatever reason.
 #[derive(Debug)]
 pub(crate) struct Feed {
     http: Arc<Http>,
     url: Url,
+    framing: Framing,
+    dialect: Dialect,
     source: Source,
 }
 
 #[derive(Debug)]
 enum Source {
-    Events { id: u64, response: Box<Response>, parser: Box<Parser> },
+    Events { response: Box<Response>, parser: Box<Parser> },
     Single(Option<Box<StreamResponse>>),
 }
 
 impl Feed {
-    /// JSON-RPC responses to one request, as server-sent events.
-    pub(super) fn new(http: Arc<Http>, url: Url, id: u64, response: Response) -> Self {
-        let source = Source::Events { id, response: Box::new(response), parser: Box::default() };
-        Self { http, url, source }
+    /// Answers to one request, as server-sent events.
+    pub(super) fn new(http: Arc<Http>, url: Url, framing: Framing, dialect: Dialect, response: Response) -> Self {
+        let parser = Box::new(Parser::with_limit(http.options.max_event));
+        Self { http, url, framing, dialect, source: Source::Events { response: Box::new(response), parser } }
     }
 
     /// An answer that was complete at once.
-    pub(super) fn single(http: Arc<Http>, url: Url, only: StreamResponse) -> Self {
-        Self { http, url, source: Source::Single(Some(Box::new(only))) }
+    pub(super) fn single(http: Arc<Http>, url: Url, framing: Framing, dialect: Dialect, only: StreamResponse) -> Self {
+        Self { http, url, framing, dialect, source: Source::Single(Some(Box::new(only))) }
     }
 
     /// The next event; `None` when the server has closed the stream in good order.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, ClientError> {
-        let (id, response, parser) = match &mut self.source {
+        let (response, parser) = match &mut self.source {
             Source::Single(only) => return Ok(only.take().map(|only| Event { seq: None, response: *only })),
-            Source::Events { id, response, parser } => (*id, response, parser),
+            Source::Events { response, parser } => (response, parser),
         };
         loop {
-            while let Some(event) = parser.next_event().map_err(|error| unreadable(&self.url, error))? {
+            while let Some(event) = parser.next_event().map_err(|error| broken(&self.url, error))? {
                 // Some servers keep a connection alive with empty events.
                 if !event.data.is_empty() {
-                    return decode(&self.http, &self.url, id, &event).map(Some);
+                    return decode(&self.http, &self.url, self.framing, self.dialect, &event).map(Some);
                 }
             }
             let chunk = self.http.chunk(response);
@@ -72,12 +101,23 @@ impl Feed {
     }
 }
 
-fn decode(http: &Http, url: &Url, id: u64, event: &SseEvent) -> Result<Event, ClientError> {
-    let response = jsonrpc::decode(http, url, id, event.data.as_bytes())?;
+fn decode(http: &Http, url: &Url, framing: Framing, dialect: Dialect, event: &SseEvent) -> Result<Event, ClientError> {
+    let data = event.data.as_bytes();
+    let read = |json: &[u8]| dialect.tolerant(json, Dialect::read_event);
+    let response = match (framing, framing.open(http, url, data, read)) {
+        // Without an envelope an error is told by its name, or by being nothing else.
+        (Framing::Rest, answer) if event.event == "error" || answer.is_err() => {
+            match (rest::error(500, data, dialect), answer) {
+                (Some(error), _) => return Err(agent(http, url, error)),
+                (None, answer) => answer?,
+            }
+        }
+        (_, answer) => answer?,
+    };
     Ok(Event { seq: event.id.as_deref().and_then(|id| id.parse().ok()), response })
 }
 
-fn unreadable(url: &Url, error: SseError) -> ClientError {
+fn broken(url: &Url, error: SseError) -> ClientError {
     match error {
         SseError::TooLarge { limit } => ClientError::TooLarge { url: shown(url), limit },
         SseError::NotUtf8 => protocol(url, error.to_string()),

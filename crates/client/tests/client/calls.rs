@@ -7,7 +7,7 @@ use nuncio_protocol::{
     CancelTaskRequest, ErrorKind, GetTaskRequest, ListTasksRequest, SendMessageResponse, TaskState, Violation, json,
 };
 
-use crate::server::{Answer, Server, Step, hello, quick, task};
+use crate::server::{Answer, Server, Step, hello, quick, secretive, task};
 
 fn get() -> GetTaskRequest {
     GetTaskRequest { id: "T1".into(), ..Default::default() }
@@ -16,7 +16,7 @@ fn get() -> GetTaskRequest {
 /// The error of a call that is answered like this.
 async fn error_of(answer: impl Fn(&crate::server::Seen) -> Answer + Send + Sync + 'static) -> ClientError {
     let server = Server::start(move |seen, _| answer(seen)).await;
-    let options = Options { token: Some("very-secret".into()), max_answer: 100_000, ..quick() };
+    let options = Options { max_answer: 100_000, ..secretive() };
     let error = Client::direct(&server.url, options).unwrap().get(get()).await.unwrap_err();
     assert!(!format!("{error} {error:?}").contains("very-secret"), "{error:?}");
     error

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use nuncio_client::{Client, ClientError, Options};
+use nuncio_client::{Binding, Client, ClientError, Credential, KeyPlace, Options, Secret, Version};
 use nuncio_protocol::{GetTaskRequest, json};
 
-use crate::server::{Answer, Seen, Server, Step, card, quick, task};
+use crate::server::{Answer, Seen, Server, Step, card, quick, secretive, task};
 
 const WELL_KNOWN: &str = "/.well-known/agent-card.json";
 
@@ -17,9 +17,11 @@ fn own_url(seen: &Seen) -> String {
 fn agent(seen: &Seen, _: usize) -> Answer {
     match &*seen.path {
         WELL_KNOWN => card(&json!([
-            {"url": own_url(seen), "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
-            {"url": own_url(seen), "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
+            {"url": own_url(seen), "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+            {"url": own_url(seen), "protocolBinding": "JSONRPC", "protocolVersion": "2.0"},
+            {"url": "/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
             {"url": own_url(seen), "protocolBinding": "jsonrpc", "protocolVersion": "1.0.1", "tenant": "blue"},
+            {"url": own_url(seen), "protocolBinding": "HTTP+JSON", "protocolVersion": "0.3"},
             {"url": "http://elsewhere.invalid", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
         ])),
         "/rpc" => seen.result(&task("WORKING")),
@@ -30,10 +32,9 @@ fn agent(seen: &Seen, _: usize) -> Answer {
 #[tokio::test]
 async fn takes_the_first_interface_it_speaks_and_remembers_the_tenant() {
     let server = Server::start(agent).await;
-    let options =
-        Options { token: Some("very-secret".into()), extensions: vec!["urn:a".into(), "urn:b".into()], ..quick() };
+    let options = Options { extensions: vec!["urn:a".into(), "urn:b".into()], ..secretive() };
     let client = Client::discover(&server.url, options).await.unwrap();
-    assert_eq!((client.binding(), client.version(), client.tenant()), ("JSONRPC", "1.0", "blue"));
+    assert_eq!((client.binding(), client.version(), client.tenant()), (Binding::JsonRpc, Version::V1_0, "blue"));
     assert_eq!(client.url(), format!("{}/rpc", server.url));
     assert_eq!(client.card().unwrap().name, "n");
 
@@ -75,27 +76,131 @@ async fn says_what_the_card_offers_when_nothing_fits() {
     let server = Server::start(|_, _| {
         card(&json!([
             {"url": "h.test:443", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
-            {"url": "https://h.test/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
+            {"url": "https://h.test/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "0.2"},
         ]))
     })
     .await;
     let error = Client::discover(&server.url, quick()).await.unwrap_err();
     assert!(matches!(&error, ClientError::NoInterface { offers, .. } if offers.len() == 2));
     let text = error.to_string();
-    assert!(text.contains("GRPC 1.0 at h.test:443, JSONRPC 0.3 at https://h.test/rpc"), "{text}");
+    assert!(text.contains("GRPC 1.0 at h.test:443, JSONRPC 0.2 at https://h.test/rpc"), "{text}");
 }
 
 #[tokio::test]
-async fn says_that_a_card_is_of_03() {
-    let server = Server::start(|_, _| {
-        Answer::json(&json!({"name": "old", "protocolVersion": "0.3.0", "url": "https://h.test/a2a",
+async fn never_goes_below_what_the_caller_asked_for() {
+    let server = Server::start(agent).await;
+    let rest = Options { binding: Some(Binding::Rest), ..quick() };
+    let client = Client::discover(&server.url, rest.clone()).await.unwrap();
+    assert_eq!((client.binding(), client.version()), (Binding::Rest, Version::V0_3));
+    let old = Client::discover(&server.url, Options { version: Some(Version::V0_3), ..quick() }).await.unwrap();
+    assert_eq!(old.binding(), Binding::Rest);
+    let error = Client::discover(&server.url, Options { version: Some(Version::V1_0), ..rest }).await.unwrap_err();
+    assert!(error.to_string().contains("You asked for HTTP+JSON 1.0"), "{error}");
+    assert!(matches!(error, ClientError::NoInterface { .. }));
+}
+
+#[tokio::test]
+async fn a_card_of_03_names_its_interfaces_otherwise() {
+    let server = Server::start(|seen, _| {
+        let url = own_url(seen);
+        Answer::json(&json!({"name": "old", "protocolVersion": "0.3.0", "url": url,
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}, "security": [{"bearer": []}],
-            "additionalInterfaces": [{"url": "https://h.test/a2a", "transport": "JSONRPC"},
-                {"url": "https://h.test/rest", "transport": "HTTP+JSON"}]}))
+            "additionalInterfaces": [{"url": url, "transport": "JSONRPC"}, {"url": url, "transport": "HTTP+JSON"}]}))
     })
     .await;
-    let text = Client::discover(&server.url, quick()).await.unwrap_err().to_string();
-    assert!(text.contains("JSONRPC 0.3.0 at https://h.test/a2a, HTTP+JSON 0.3.0 at https://h.test/rest"), "{text}");
+    let client = Client::discover(&server.url, quick()).await.unwrap();
+    assert_eq!((client.binding(), client.version()), (Binding::JsonRpc, Version::V0_3));
+    assert_eq!(client.card().unwrap().supported_interfaces.len(), 2);
+    assert!(client.card_json().unwrap().starts_with(b"{\"name\":\"old\""));
+    let client = Client::discover(&server.url, Options { binding: Some(Binding::Rest), ..quick() }).await.unwrap();
+    assert_eq!(client.binding(), Binding::Rest);
+}
+
+#[tokio::test]
+async fn extensions_that_the_agent_requires_must_be_active() {
+    let server = Server::start(|seen, _| {
+        let mut answer = json!({"name": "n", "supportedInterfaces":
+            [{"url": own_url(seen), "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]});
+        answer["capabilities"] = json!({"extensions": [{"uri": "urn:a", "required": true}, {"uri": "urn:b"}]});
+        Answer::json(&answer)
+    })
+    .await;
+    let error = Client::discover(&server.url, quick()).await.unwrap_err();
+    assert!(matches!(&error, ClientError::ExtensionsRequired { missing, .. } if missing == &["urn:a"]), "{error:?}");
+    Client::discover(&server.url, Options { extensions: vec!["urn:a".into()], ..quick() }).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_card_is_kept_as_long_as_its_server_allows() {
+    let server = Server::start(|seen, n| {
+        let fresh = match seen.path.as_str() {
+            "/fresh.json" => "public, max-age=60",
+            "/stale.json" => "max-age=0",
+            "/checked.json" => "no-cache, max-age=60",
+            _ => "no-store",
+        };
+        if seen.header("if-none-match").is_some() {
+            assert_eq!(seen.header("if-none-match"), Some("\"v1\""));
+            return Answer::status(304, "").with("cache-control", fresh);
+        }
+        agent(&Seen { path: WELL_KNOWN.into(), ..seen.clone() }, n).with("cache-control", fresh).with("etag", "\"v1\"")
+    })
+    .await;
+    let options = quick();
+    for (path, asked) in [("/fresh.json", 1), ("/stale.json", 3), ("/checked.json", 3), ("/never.json", 3)] {
+        for _ in 0..3 {
+            let client = Client::discover(&format!("{}{path}", server.url), options.clone()).await.unwrap();
+            assert_eq!(client.tenant(), "blue");
+        }
+        let of_path: Vec<Seen> = server.seen().into_iter().filter(|seen| seen.path == path).collect();
+        assert_eq!(of_path.len(), asked, "{path}");
+        let conditional = of_path.iter().filter(|seen| seen.header("if-none-match").is_some()).count();
+        assert_eq!(conditional, if path == "/never.json" { 0 } else { asked - 1 }, "{path}");
+    }
+    // Another caller may see another card.
+    let other = Options { cards: options.cards.clone(), ..secretive() };
+    Client::discover(&format!("{}/fresh.json", server.url), other).await.unwrap();
+    assert_eq!(server.seen().iter().filter(|seen| seen.path == "/fresh.json").count(), 2);
+    options.cards.clear();
+    Client::discover(&format!("{}/fresh.json", server.url), options).await.unwrap();
+    assert_eq!(server.seen().iter().filter(|seen| seen.path == "/fresh.json").count(), 3);
+}
+
+#[tokio::test]
+async fn every_kind_of_credential_goes_to_its_place() {
+    let server = Server::start(|seen, _| match &*seen.path {
+        WELL_KNOWN => agent(seen, 0),
+        path if path.starts_with("/.well-known") => agent(&Seen { path: WELL_KNOWN.into(), ..seen.clone() }, 0),
+        _ => seen.result(&task("WORKING")),
+    })
+    .await;
+    for credential in [
+        Credential::Basic { user: "me".into(), password: "pass word".into() },
+        Credential::Header { name: "x-more".into(), value: "v".into() },
+        key(KeyPlace::Header),
+        key(KeyPlace::Query),
+        key(KeyPlace::Cookie),
+    ] {
+        let before = server.seen().len();
+        let options = Options { credentials: vec![credential.clone()], ..quick() };
+        let client = Client::discover(&server.url, options).await.unwrap();
+        client.get(GetTaskRequest { id: "T1".into(), ..Default::default() }).await.unwrap();
+        for seen in &server.seen()[before..] {
+            let arrived = match &credential {
+                Credential::Basic { .. } => seen.header("authorization") == Some("Basic bWU6cGFzcyB3b3Jk"),
+                Credential::Header { .. } => seen.header("x-more") == Some("v"),
+                Credential::ApiKey { place: KeyPlace::Header, .. } => seen.header("k") == Some("very-secret"),
+                Credential::ApiKey { place: KeyPlace::Query, .. } => seen.path.ends_with("?k=very-secret"),
+                Credential::ApiKey { place: KeyPlace::Cookie, .. } => seen.header("cookie") == Some("k=very-secret"),
+                Credential::Bearer(_) => false,
+            };
+            assert!(arrived, "{credential:?}: {seen:?}");
+        }
+    }
+}
+
+fn key(place: KeyPlace) -> Credential {
+    Credential::ApiKey { place, name: "k".into(), value: "very-secret".into() }
 }
 
 #[tokio::test]
@@ -150,9 +255,14 @@ async fn credentials_stay_at_the_origin_they_were_given_for() {
     let other = Server::start(|seen, _| seen.result(&task("WORKING"))).await;
     let server = card_that_leads_to(&other).await;
     for options in [
-        Options { token: Some("very-secret".into()), ..quick() },
-        Options { headers: vec![("x-api-key".into(), "very-secret".into())], ..quick() },
+        Credential::Bearer("very-secret".into()),
+        Credential::Basic { user: "me".into(), password: "very-secret".into() },
+        Credential::Header { name: "x-api-key".into(), value: "very-secret".into() },
+        key(KeyPlace::Header),
+        key(KeyPlace::Query),
+        key(KeyPlace::Cookie),
     ] {
+        let options = Options { credentials: vec![options], ..quick() };
         let error = Client::discover(&server.url, options).await.unwrap_err();
         let ClientError::CrossOrigin { typed, other: named } = &error else { panic!("{error:?}") };
         assert_eq!((typed, named), (&server.url, &other.url));
@@ -165,13 +275,14 @@ async fn credentials_stay_at_the_origin_they_were_given_for() {
 async fn another_origin_is_fine_without_credentials_or_with_leave() {
     let other = Server::start(|seen, _| seen.result(&task("WORKING"))).await;
     let server = card_that_leads_to(&other).await;
-    let leave = Options { token: Some("very-secret".into()), allow_cross_origin: true, ..quick() };
-    for options in [quick(), leave] {
+    let leave = Options { allow_cross_origin: true, ..secretive() };
+    let named = Options { origins: vec![other.url.clone()], ..secretive() };
+    for options in [quick(), leave, named] {
         let client = Client::discover(&server.url, options).await.unwrap();
         client.get(GetTaskRequest { id: "T1".into(), ..Default::default() }).await.unwrap();
     }
     let sent: Vec<bool> = other.seen().iter().map(|seen| seen.header("authorization").is_some()).collect();
-    assert_eq!(sent, [false, true]);
+    assert_eq!(sent, [false, true, true]);
 }
 
 #[tokio::test]
@@ -185,7 +296,7 @@ async fn redirects_are_followed_inside_the_origin_only() {
         _ => agent(seen, n),
     })
     .await;
-    let options = || Options { token: Some("very-secret".into()), ..quick() };
+    let options = secretive;
     Client::discover(&format!("{}/inside.json", server.url), options()).await.unwrap();
     let error = Client::discover(&format!("{}/outside.json", server.url), options()).await.unwrap_err();
     assert!(matches!(error, ClientError::Redirect { .. }), "{error:?}");
@@ -196,14 +307,21 @@ async fn redirects_are_followed_inside_the_origin_only() {
 
 #[tokio::test]
 async fn what_cannot_be_used_is_said_before_anything_is_sent() {
-    let bad_header = Options { headers: vec![("x-key".into(), "secret\nline".into())], ..quick() };
+    let with = |credential| Options { credentials: vec![credential], ..quick() };
+    let header = |name: &str, value: &str| with(Credential::Header { name: name.into(), value: Secret::from(value) });
     for (url, options) in [
         ("ftp://h.test", quick()),
         ("http://", quick()),
         ("https://me:secret@h.test", quick()),
-        ("http://h.test", bad_header),
-        ("http://h.test", Options { headers: vec![("no name".into(), "secret".into())], ..quick() }),
-        ("http://h.test", Options { token: Some("secret\r\nline".into()), ..quick() }),
+        ("http://h.test", header("x-key", "secret\nline")),
+        ("http://h.test", header("no name", "secret")),
+        ("http://h.test", with(Credential::Bearer("secret\r\nline".into()))),
+        ("http://h.test", with(Credential::Basic { user: "a:b".into(), password: "secret".into() })),
+        (
+            "http://h.test",
+            with(Credential::ApiKey { place: KeyPlace::Cookie, name: "k".into(), value: "secret;x".into() }),
+        ),
+        ("http://h.test", Options { origins: vec!["ftp://secret".into()], ..quick() }),
     ] {
         let error = Client::direct(url, options).unwrap_err();
         assert!(matches!(error, ClientError::Invalid { .. }), "{error:?}");

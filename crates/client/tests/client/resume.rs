@@ -3,10 +3,17 @@
 use std::time::Duration;
 
 use nuncio_client::{Client, ClientError, Options, SendOptions};
-use nuncio_protocol::{ErrorKind, json};
+use nuncio_protocol::{ErrorKind, Value, json};
 
 use crate::server::{Answer, Server, Step, chunk, hello, quick, status, task};
 use crate::streams::{collect, follow, follow_well};
+
+/// A task with one artifact.
+fn with_text(state: &str, text: &str) -> Value {
+    let mut task = task(state);
+    task["artifacts"] = json!([{"artifactId": "A1", "parts": [{"text": text}]}]);
+    task
+}
 
 /// The first half of an event.
 fn torn(step: Step) -> Step {
@@ -48,11 +55,7 @@ async fn continues_when_the_server_closes_too_early() {
 #[tokio::test]
 async fn passes_known_numbers_on_only_once() {
     let server = Server::start(|seen, n| {
-        let mut steps = vec![
-            seen.event(Some(1), &json!({"task": task("WORKING")})),
-            seen.event(Some(2), &chunk("a")),
-            seen.event(Some(2), &chunk("a")),
-        ];
+        let mut steps = vec![seen.event(Some(1), &json!({"task": task("WORKING")})), seen.event(Some(2), &chunk("a"))];
         if n == 0 {
             steps.push(Step::Break);
         } else {
@@ -82,7 +85,7 @@ async fn learns_of_the_end_also_from_a_server_that_counts_anew() {
 }
 
 #[tokio::test]
-async fn passes_on_the_whole_task_where_there_are_no_numbers() {
+async fn passes_on_only_what_is_new_where_there_are_no_numbers() {
     let server = Server::start(|seen, n| match n {
         0 => Answer::events(vec![
             seen.event(None, &json!({"task": task("SUBMITTED")})),
@@ -90,14 +93,14 @@ async fn passes_on_the_whole_task_where_there_are_no_numbers() {
             Step::Break,
         ]),
         _ => Answer::events(vec![
-            seen.event(None, &json!({"task": task("WORKING")})),
-            seen.event(None, &chunk("b")),
+            seen.event(None, &json!({"task": with_text("WORKING", "ab")})),
+            seen.event(None, &chunk("c")),
             seen.event(None, &status("COMPLETED")),
         ]),
     })
     .await;
     let events = follow_well(&server.client()).await;
-    assert_eq!(events, ["task Submitted", "chunk a", "task Working", "chunk b", "Completed"]);
+    assert_eq!(events, ["task Submitted", "chunk a", "chunk b", "Working", "chunk c", "Completed"]);
     assert_eq!(server.calls(), ["SendStreamingMessage", "SubscribeToTask"]);
 }
 
@@ -113,26 +116,135 @@ async fn ends_with_the_task_when_it_finished_meanwhile() {
         _ => seen.result(&task("COMPLETED")),
     })
     .await;
-    assert_eq!(follow_well(&server.client()).await, ["1 task Working", "task Completed"]);
-    let calls = ["SendStreamingMessage", "SubscribeToTask after 1", "GetTask", "SubscribeToTask after 1", "GetTask"];
+    assert_eq!(follow_well(&server.client()).await, ["1 task Working", "Completed"]);
+    let calls = ["SendStreamingMessage", "SubscribeToTask after 1", "GetTask", "GetTask"];
     assert_eq!(server.calls(), calls);
 }
 
 #[tokio::test]
-async fn says_so_when_the_task_goes_on_but_cannot_be_followed() {
+async fn asks_for_a_task_that_cannot_be_followed() {
+    let server = Server::start(|seen, n| match seen.rpc() {
+        "SendStreamingMessage" => {
+            Answer::events(vec![seen.event(None, &json!({"task": task("WORKING")})), Step::Break])
+        }
+        "SubscribeToTask" => seen.error(-32601, "not supported"),
+        _ => match n {
+            2 | 3 => seen.result(&with_text("WORKING", "a")),
+            4 => Answer::status(503, "busy"),
+            5 => seen.result(&with_text("WORKING", "abc")),
+            _ => seen.result(&with_text("COMPLETED", "abcd")),
+        },
+    })
+    .await;
+    let events = follow_well(&server.client()).await;
+    assert_eq!(events, ["task Working", "chunk a", "chunk bc", "chunk d", "Completed"]);
+    assert_eq!(server.calls().iter().filter(|call| *call == "GetTask").count(), 5);
+}
+
+#[tokio::test]
+async fn a_refusal_may_also_come_inside_of_a_stream() {
     let server = Server::start(|seen, _| match seen.rpc() {
         "SendStreamingMessage" => {
             Answer::events(vec![seen.event(None, &json!({"task": task("WORKING")})), Step::Break])
         }
-        "SubscribeToTask" => seen.error(-32004, "not supported"),
-        _ => seen.result(&task("WORKING")),
+        "SubscribeToTask" => {
+            let error = json!({"jsonrpc": "2.0", "id": seen.body["id"], "error": {"code": -32001, "message": "gone"}});
+            Answer::events(vec![Step::Bytes(format!("event: error\ndata: {error}\n\n").into_bytes())])
+        }
+        _ => seen.result(&task("COMPLETED")),
     })
     .await;
-    let (events, error) = follow(&server.client()).await;
-    assert_eq!(events, ["task Working", "task Working"]);
+    assert_eq!(follow_well(&server.client()).await, ["task Working", "Completed"]);
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_stream_is_asked_instead() {
+    let server = Server::start(|seen, n| match seen.rpc() {
+        "SendMessage" => seen.result(&json!({"task": task("WORKING")})),
+        "GetTask" if n < 5 => seen.result(&with_text("WORKING", "a")),
+        "GetTask" => seen.result(&with_text("COMPLETED", "ab")),
+        _ => {
+            let url = format!("http://{}", seen.header("host").unwrap());
+            Answer::json(&json!({"supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC",
+                "protocolVersion": "1.0"}], "capabilities": {"streaming": false}}))
+        }
+    })
+    .await;
+    let client = Client::discover(&server.url, quick()).await.unwrap();
+    assert_eq!(follow_well(&client).await, ["task Working", "chunk a", "chunk b", "Completed"]);
+    assert_eq!(server.seen()[1].body["params"]["configuration"], json!({"returnImmediately": true}));
+    let stream = client.subscribe("T1".into(), None).await.unwrap();
+    assert_eq!(collect(stream).await.0, ["task Completed"]);
+}
+
+#[tokio::test]
+async fn ids_that_are_no_numbers_lose_nothing() {
+    // Some agents take the time for an id, and then two events may have the same.
+    let server = Server::start(|seen, n| match n {
+        0 => Answer::events(vec![
+            seen.event(Some(1_700_000_000_000), &json!({"task": task("WORKING")})),
+            seen.event(Some(1_700_000_000_001), &chunk("a")),
+            seen.event(Some(1_700_000_000_001), &chunk("b")),
+            Step::Break,
+        ]),
+        _ => Answer::events(vec![
+            seen.event(Some(1_700_000_000_009), &json!({"task": with_text("WORKING", "abc")})),
+            seen.event(Some(1_700_000_000_009), &status("COMPLETED")),
+        ]),
+    })
+    .await;
+    let events = follow_well(&server.client()).await;
+    let events: Vec<&str> =
+        events.iter().map(|event| event.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ')).collect();
+    assert_eq!(events, ["task Working", "chunk a", "chunk b", "chunk c", "Completed"]);
+    assert_eq!(server.calls(), ["SendStreamingMessage", "SubscribeToTask"]);
+}
+
+#[tokio::test]
+async fn a_server_that_counts_anew_loses_nothing() {
+    let server = Server::start(|seen, n| match n {
+        0 => Answer::events(vec![
+            seen.event(Some(1), &json!({"task": task("WORKING")})),
+            seen.event(Some(2), &chunk("a")),
+            seen.event(Some(3), &chunk("b")),
+            Step::Break,
+        ]),
+        _ => Answer::events(vec![
+            seen.event(Some(1), &json!({"task": with_text("WORKING", "ab")})),
+            seen.event(Some(2), &chunk("c")),
+            seen.event(Some(3), &status("COMPLETED")),
+        ]),
+    })
+    .await;
+    let events = follow_well(&server.client()).await;
+    assert_eq!(events, ["1 task Working", "2 chunk a", "3 chunk b", "chunk c", "Completed"]);
+}
+
+#[tokio::test]
+async fn a_number_that_the_agent_does_not_know_is_not_sent_again() {
+    let server = Server::start(|seen, n| match n {
+        0 => Answer::events(vec![seen.event(Some(7), &json!({"task": task("WORKING")})), Step::Break]),
+        1 => seen.error(-32602, "no such event"),
+        _ => Answer::events(vec![seen.event(Some(2), &json!({"task": task("COMPLETED")}))]),
+    })
+    .await;
+    assert_eq!(follow_well(&server.client()).await, ["7 task Working", "Completed"]);
+    assert_eq!(server.calls(), ["SendStreamingMessage", "SubscribeToTask after 7", "SubscribeToTask"]);
+}
+
+#[tokio::test]
+async fn nothing_is_resumed_where_the_caller_does_not_want_it() {
+    let server = Server::start(|seen, _| {
+        Answer::events(vec![seen.event(Some(1), &json!({"task": task("WORKING")})), Step::Break])
+    })
+    .await;
+    let client = Client::direct(&server.url, Options { resume: false, ..quick() }).unwrap();
+    let (events, error) = follow(&client).await;
+    assert_eq!(events, ["1 task Working"]);
     let error = error.unwrap();
-    assert!(matches!(&error, ClientError::Cut { task: Some(task), .. } if task.as_str() == "T1"), "{error:?}");
+    assert!(matches!(&error, ClientError::Cut { task: Some(_), cause: Some(_) }), "{error:?}");
     assert!(error.to_string().contains("Ask for task T1 later"), "{error}");
+    assert_eq!(server.calls().len(), 1);
 }
 
 #[tokio::test]
@@ -141,7 +253,7 @@ async fn gives_up_after_some_attempts_without_progress() {
     let server =
         Server::start(|seen, _| Answer::events(vec![seen.event(None, &json!({"task": task("WORKING")}))])).await;
     let (events, error) = follow(&server.client()).await;
-    assert_eq!(events.len(), 4);
+    assert_eq!((events.len(), server.calls().len()), (1, 4));
     assert!(matches!(error, Some(ClientError::Cut { cause: None, .. })), "{error:?}");
 
     let server = Server::start(|seen, n| match n {
@@ -179,7 +291,7 @@ async fn other_errors_are_not_tried_again() {
     .await;
     let (_, error) = follow(&server.client()).await;
     assert_eq!(error.unwrap().kind(), Some(ErrorKind::TaskNotFound));
-    assert_eq!(server.calls().len(), 2);
+    assert_eq!(server.calls(), ["SendStreamingMessage", "SubscribeToTask after 1", "GetTask"]);
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use nuncio_client::{Client, Options, Retry};
+use nuncio_client::{Client, Credential, Options, Retry};
 use nuncio_protocol::{Message, Part, SendMessageRequest, Value, codec, json};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
@@ -202,7 +202,12 @@ async fn answer(
 /// Options for tests that do not want to wait.
 pub(crate) fn quick() -> Options {
     let retry = Retry { tries: 3, first: Duration::from_millis(5), most: Duration::from_millis(50) };
-    Options { timeout: Duration::from_secs(5), retry, ..Options::default() }
+    Options { timeout: Duration::from_secs(5), retry, poll: Duration::from_millis(5), ..Options::default() }
+}
+
+/// The same with a bearer token.
+pub(crate) fn secretive() -> Options {
+    Options { credentials: vec![Credential::Bearer("very-secret".into())], ..quick() }
 }
 
 pub(crate) fn hello() -> SendMessageRequest {

@@ -181,7 +181,7 @@ fn verdict(args: &CallArgs, task: &Task) -> Result<(), Failure> {
 }
 
 async fn connect(url: &str, token: Option<&Token>, timeout: Option<Duration>) -> Result<Client, Failure> {
-    let mut options = Options { token: token.map(|token| token.expose().into()), ..Options::default() };
+    let mut options = token.map(|token| Options::bearer(token.expose())).unwrap_or_default();
     if let Some(timeout) = timeout {
         options.timeout = timeout;
     }

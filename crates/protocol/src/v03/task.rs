@@ -7,7 +7,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Dialect, Members, Out, Seq, Up, part};
-use crate::codec::{DecodeError, Metadata, Timestamp, or_default};
+use crate::codec::{DecodeError, Metadata, Timestamp, int32_or_zero, or_default};
 use crate::{self as model, ArtifactId, ContextId, MessageId, Role, TaskId, TaskState};
 
 /// Reads an enum by the names of either dialect, or by number.
@@ -72,6 +72,16 @@ fn role(name: &str) -> Option<Role> {
     }
 }
 
+/// Whether either version knows a state by this name.
+pub(crate) fn is_state(name: &str) -> bool {
+    state(name).is_some()
+}
+
+/// Whether either version knows a role by this name.
+pub(crate) fn is_role(name: &str) -> bool {
+    role(name).is_some()
+}
+
 fn state_name(state: TaskState, dialect: Dialect) -> &'static str {
     match (dialect, state) {
         (Dialect::Rest, TaskState::Canceled) => "TASK_STATE_CANCELLED",
@@ -130,6 +140,31 @@ pub(super) struct Task {
     pub(super) history: Vec<Message>,
     #[serde(deserialize_with = "or_default")]
     pub(super) metadata: Metadata,
+}
+
+/// Some of the tasks that were asked for.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Page {
+    #[serde(deserialize_with = "or_default")]
+    tasks: Vec<Task>,
+    #[serde(alias = "next_page_token", deserialize_with = "or_default")]
+    next_page_token: String,
+    #[serde(alias = "page_size", deserialize_with = "int32_or_zero")]
+    page_size: i32,
+    #[serde(alias = "total_size", deserialize_with = "int32_or_zero")]
+    total_size: i32,
+}
+
+impl Up<model::ListTasksResponse> for Page {
+    fn up(self, dialect: Dialect) -> Result<model::ListTasksResponse, DecodeError> {
+        Ok(model::ListTasksResponse {
+            tasks: self.tasks.into_iter().map(|task| task.model(dialect)).collect(),
+            next_page_token: self.next_page_token,
+            page_size: self.page_size,
+            total_size: self.total_size,
+        })
+    }
 }
 
 #[derive(Default, Deserialize)]
