@@ -6,6 +6,7 @@
 //! * [`store`]: the durable, numbered log under every task, and its contract.
 //! * [`engine`]: accepts messages, runs turns, lets anyone follow a task from any number on.
 //! * [`present`]: what an agent reports, as A2A events.
+//! * [`workspace`]: the folders an agent may work in, and what it gets of a message.
 //! * `bind`: JSON-RPC, REST and server-sent events, for A2A 1.0 and 0.3, on one port.
 //! * `card`, `auth`, [`metrics`]: how the server shows itself, to whom, and how it does.
 //! * [`Server`]: all of it together.
@@ -15,6 +16,7 @@ pub mod engine;
 pub mod metrics;
 pub mod present;
 pub mod store;
+pub mod workspace;
 
 mod auth;
 mod bind;
