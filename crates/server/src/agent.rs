@@ -1,12 +1,16 @@
 //! What a served agent is.
 
 use async_trait::async_trait;
-use nuncio_protocol::{AgentCard, Message, Part};
+use nuncio_protocol::{AgentCard, Error, Message, Part};
 
-pub use crate::engine::turn::{Answer, Decision, Pending, ToolCall, Turn, Usage};
+pub use crate::engine::approval::{Approval, Choice, ChoiceKind, DecidedBy, Decision};
+pub use crate::engine::arrival::Arrival;
+pub use crate::engine::turn::{Answer, Pending, ToolCall, ToolStep, Turn, Usage};
+pub use crate::store::Session;
 
 pub mod demo;
 pub mod process;
+pub mod workplace;
 
 /// An agent: called once per turn; returning ends the turn.
 ///
@@ -36,6 +40,12 @@ pub trait Agent: Send + Sync + 'static {
     async fn answer(&self, message: &Message) -> Option<Vec<Part>> {
         let _ = message;
         None
+    }
+
+    /// Looks at a message before anything is stored for it, and may refuse it.
+    async fn admit(&self, arrival: &Arrival<'_>) -> Result<(), Error> {
+        let _ = arrival;
+        Ok(())
     }
 
     /// What a crash in the middle of a turn means for this agent.

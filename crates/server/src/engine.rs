@@ -18,12 +18,12 @@ use nuncio_protocol::{Error, ErrorKind, Timestamp};
 use parking_lot::Mutex;
 use tracing::Instrument;
 
-use crate::agent::Agent;
 use crate::metrics::Metrics;
 use crate::store::{AppendError, Lease, Micros, Store, StoreError, TaskKey};
 
 mod accept;
 pub mod approval;
+pub mod arrival;
 mod cancel;
 mod event;
 mod fold;
@@ -31,6 +31,7 @@ mod hub;
 mod live;
 mod read;
 mod recover;
+pub mod roster;
 mod run;
 mod schedule;
 mod subscribe;
@@ -44,6 +45,7 @@ pub use read::TaskJson;
 pub use subscribe::{Close, Over, Subscription};
 
 use hub::Hub;
+use roster::Roster;
 use schedule::Schedule;
 
 /// What clients see of an agent's inner life.
@@ -74,8 +76,6 @@ pub enum IdempotentSend {
 /// Limits and deadlines of the engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// The name of the agent in the store.
-    pub agent_name: Arc<str>,
     /// Turns at the same time.
     pub max_running_turns: usize,
     /// Turns that wait for a place.
@@ -94,8 +94,8 @@ pub struct EngineOptions {
     pub retention: Duration,
     /// What makes a repeated send the same send.
     pub idempotent_send: IdempotentSend,
-    /// Whether approvals are given without asking.
-    pub auto_approve: bool,
+    /// Which approvals are decided without asking.
+    pub approvals: approval::Policy,
     /// What clients see of the agent's inner life.
     pub exposure: Exposure,
     /// If given, only these tenants exist.
@@ -105,7 +105,6 @@ pub struct EngineOptions {
 impl Default for EngineOptions {
     fn default() -> Self {
         Self {
-            agent_name: "agent".into(),
             max_running_turns: 256,
             max_queued_turns: 10_000,
             turn_timeout: Duration::from_secs(3600),
@@ -115,7 +114,7 @@ impl Default for EngineOptions {
             lease_ttl: Duration::from_secs(15),
             retention: Duration::from_secs(30 * 86_400),
             idempotent_send: IdempotentSend::Key,
-            auto_approve: false,
+            approvals: approval::Policy::default(),
             exposure: Exposure::default(),
             tenants: None,
         }
@@ -125,11 +124,11 @@ impl Default for EngineOptions {
 /// How long an idempotency key is remembered.
 const KEY_LIFE: Duration = Duration::from_secs(86_400);
 
-/// Serves one agent on one store.
+/// Serves agents on one store.
 pub struct Engine {
     pub(crate) options: EngineOptions,
     pub(crate) metrics: Arc<Metrics>,
-    agent: Arc<dyn Agent>,
+    roster: Roster,
     store: Arc<dyn Store>,
     hub: Arc<Hub>,
     schedule: Schedule,
@@ -147,20 +146,15 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine for `agent` on `store`. Call [`Engine::recover`] before the first message, and keep
+    /// An engine for these agents on `store`. Call [`Engine::recover`] before the first message, and keep
     /// [`Engine::tend`] running.
-    pub fn new(
-        agent: Arc<dyn Agent>,
-        store: Arc<dyn Store>,
-        options: EngineOptions,
-        metrics: Arc<Metrics>,
-    ) -> Arc<Self> {
+    pub fn new(roster: Roster, store: Arc<dyn Store>, options: EngineOptions, metrics: Arc<Metrics>) -> Arc<Self> {
         let schedule = Schedule::new(options.max_running_turns, options.max_queued_turns);
         Arc::new(Self {
             options,
             hub: Hub::new(metrics.events.clone()),
             metrics,
-            agent,
+            roster,
             store,
             schedule,
             node: uuid::Uuid::new_v4().to_string().into(),
@@ -176,9 +170,9 @@ impl Engine {
         &self.store
     }
 
-    /// The agent.
-    pub fn agent(&self) -> &Arc<dyn Agent> {
-        &self.agent
+    /// The served agents.
+    pub fn roster(&self) -> &Roster {
+        &self.roster
     }
 
     /// How many turns run, and how many wait.

@@ -5,6 +5,7 @@
 
 use nuncio_protocol::{AgentExtension, Artifact, ArtifactId, Message, Metadata, Part, TaskState, Value, json};
 
+use crate::engine::approval::HITL;
 use crate::engine::turn::{ToolCall, Usage};
 use crate::engine::{Exposure, Update};
 
@@ -14,7 +15,8 @@ pub const THINKING: &str = "urn:nuncio:a2a:thinking:v1";
 pub const TOOL: &str = "urn:nuncio:a2a:tool:v1";
 /// Tokens used: `{"inputTokens", "outputTokens", "model"?}`, on the status that ends a turn.
 pub const USAGE: &str = "urn:nuncio:a2a:usage:v1";
-/// What the agent waits for: `{"kind", "id", "options"?, "digest"?, "expires"?}`, on the message that asks.
+/// What the agent waits for: `{"kind", "id", "options"?, "digest"?, "expires"?, "tool"?, "input"?}`, on the message
+/// that asks; and what was decided: `{"kind": "decision", "id", "digest", "decision", "by", "option"?, "reason"?}`.
 pub const INPUT: &str = "urn:nuncio:a2a:input:v1";
 
 /// The extensions that the events of an agent may carry, as the card declares them.
@@ -33,6 +35,7 @@ pub fn extensions(exposure: Exposure) -> Vec<AgentExtension> {
     }
     all.push(declare(USAGE, "Token usage, in the metadata of the status that ends a turn"));
     all.push(declare(INPUT, "What an input-required task waits for, in the metadata of its message"));
+    all.push(declare(HITL, "Approvals in the form of kagent, for clients that activate it"));
     all
 }
 
@@ -79,6 +82,11 @@ impl Presenter {
     /// A step of a tool call, where those are shown.
     pub(crate) fn tool(&self, call: ToolCall<'_>) -> Option<Update> {
         self.exposure.tools.then(|| passing(TOOL, call.describe()))
+    }
+
+    /// What was decided about an approval.
+    pub(crate) fn decided(what: Value) -> Update {
+        passing(INPUT, what)
     }
 
     /// Usage is told once, with the status that ends the turn.

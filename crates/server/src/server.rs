@@ -14,6 +14,7 @@ use crate::agent::Agent;
 use crate::auth::{Token, Tokens};
 use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
 use crate::card::{Card, CardOptions};
+use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
 use crate::metrics::Metrics;
 use crate::present;
@@ -68,12 +69,17 @@ impl Server {
         options: ServerOptions,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let mut card: AgentCard = agent.card();
+        Self::with_agents(Roster::one("agent", agent), store, options, metrics)
+    }
+
+    /// A server for several agents.
+    pub fn with_agents(roster: Roster, store: Arc<dyn Store>, options: ServerOptions, metrics: Arc<Metrics>) -> Self {
+        let mut card: AgentCard = roster.first().agent.card();
         card.capabilities.extensions.extend(present::extensions(options.engine.exposure));
         let tokens = Tokens::new(options.tokens);
         let app = App {
             card: Card::new(card, options.card, tokens.required()),
-            engine: Engine::new(agent, store, options.engine, metrics.clone()),
+            engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             tokens,
             http: options.http,

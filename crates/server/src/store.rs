@@ -267,6 +267,26 @@ pub struct PushConfig {
     pub last_error: Option<String>,
 }
 
+/// Whose memory of which conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SessionKey {
+    /// Tenant and caller.
+    pub scope: Scope,
+    /// The conversation.
+    pub context_id: ContextId,
+    /// Which of the served agents.
+    pub agent: Arc<str>,
+}
+
+/// What an agent remembers of a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Session {
+    /// The agent's own name for it.
+    pub native: Option<String>,
+    /// The folder that it works in.
+    pub workspace: Option<String>,
+}
+
 /// The numbered log of every task. See the module for the four promises.
 ///
 /// Implementations are shared by all bindings and must be cheap to call from many tasks at once.
@@ -326,8 +346,14 @@ pub trait Store: Send + Sync + 'static {
     /// deleted meanwhile stays deleted.
     async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError>;
 
+    /// What an agent remembers of a conversation.
+    async fn session(&self, key: &SessionKey) -> Result<Option<Session>, StoreError>;
+
+    /// Replaces what an agent remembers of a conversation.
+    async fn put_session(&self, key: &SessionKey, session: Session, at: Micros) -> Result<(), StoreError>;
+
     /// Removes finished tasks whose state last changed before `before`, with all that belongs to
-    /// them, and forgets keys older than that. At most `limit` tasks; returns how many.
+    /// them, and forgets keys and sessions older than that. At most `limit` tasks; returns how many.
     async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError>;
 
     /// Whether the store can take writes now.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use nuncio_protocol::{AgentCard, AgentExtension, Message, Part};
 use nuncio_server::agent::demo::Demo;
+use nuncio_server::engine::approval::Policy;
 use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend};
 use nuncio_server::metrics::Metrics;
 use nuncio_server::store::sqlite::{self, SqliteOptions};
@@ -74,7 +75,6 @@ fn options(config: &Config) -> ServerOptions {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     ServerOptions {
         engine: EngineOptions {
-            agent_name: "demo".into(),
             max_running_turns: size(config.max_running_turns),
             max_queued_turns: size(config.max_queued_turns),
             turn_timeout: config.turn_timeout,
@@ -87,7 +87,7 @@ fn options(config: &Config) -> ServerOptions {
                 config::IdempotentSend::Key => IdempotentSend::Key,
                 config::IdempotentSend::MessageId => IdempotentSend::MessageId,
             },
-            auto_approve: config.auto_approve_permissions,
+            approvals: Policy { auto_approve: config.auto_approve_permissions, ..Policy::default() },
             exposure: exposure(config),
             tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
         },

@@ -6,8 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nuncio_protocol::{AgentCard, AgentSkill, Artifact, ArtifactId, Content, Message, Part, Value, json};
 
-use super::{Agent, AgentError, Decision, Pending, ToolCall, Turn, Usage};
-use crate::engine::turn::ToolStep;
+use super::{Agent, AgentError, Pending, ToolCall, ToolStep, Turn, Usage};
 
 /// The longest that `hold` and `sleep` work.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -24,7 +23,9 @@ impl Agent for Demo {
         let text = turn.text_in();
         match turn.answering() {
             Some(Pending::Question) => return turn.last_text(text).await,
-            Some(Pending::Approval(decision)) => return decided(turn, decision.unwrap_or(Decision::Denied)).await,
+            Some(Pending::Approval(decision)) => {
+                return decided(turn, decision.is_some_and(|decision| decision.approved)).await;
+            }
             None => {}
         }
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
@@ -40,7 +41,7 @@ impl Agent for Demo {
             }
             "approve" if !rest.is_empty() => {
                 let decision = turn.approve(rest).await?;
-                decided(turn, decision).await
+                decided(turn, decision.approved).await
             }
             "think" if !rest.is_empty() => {
                 turn.think(rest).await?;
@@ -150,8 +151,8 @@ async fn wait(turn: &Turn, time: Duration) -> Result<(), AgentError> {
     }
 }
 
-async fn decided(turn: &mut Turn, decision: Decision) -> Result<(), AgentError> {
-    turn.last_text(if decision == Decision::Approved { "approved" } else { "denied" }).await
+async fn decided(turn: &mut Turn, approved: bool) -> Result<(), AgentError> {
+    turn.last_text(if approved { "approved" } else { "denied" }).await
 }
 
 async fn tool(turn: &mut Turn, name: &str) -> Result<(), AgentError> {

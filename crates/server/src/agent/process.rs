@@ -5,6 +5,8 @@
 //! * `child`, `lines`, `tail`, `environment`, [`kin`]: the life of a process.
 
 pub(crate) mod child;
+pub mod classify;
+pub mod drive;
 mod environment;
 pub mod kin;
 mod lines;

@@ -4,19 +4,24 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use nuncio_protocol::{
-    ContextId, Error, ErrorKind, Message, SendMessageRequest, StreamResponse, Task, TaskId, TaskState, TaskStatus,
-    Timestamp, codec,
+    ContextId, Error, ErrorKind, Message, Metadata, SendMessageRequest, StreamResponse, Task, TaskId, TaskState,
+    TaskStatus, Timestamp, codec,
 };
 
+use super::approval::HITL;
+use super::arrival::Arrival;
 use super::hub::Held;
 use super::live::{Incoming, Live, WriteError};
+use super::roster::Served;
 use super::schedule::{Control, Full, Job, Room};
 use super::subscribe::{Close, Subscription};
 use super::{
     Engine, IdempotentSend, KEY_LIFE, TaskJson, append_error, carry_through, micros, now, shutting_down, store_error,
 };
 use crate::call::Call;
-use crate::store::{Created, IdempotencyKey, Lease, NewTask, Scope, Seq, State, StoreError, TaskKey, TaskRow};
+use crate::store::{
+    Created, IdempotencyKey, Lease, ListQuery, NewTask, Scope, Seq, State, StoreError, TaskKey, TaskRow,
+};
 
 /// The longest id or key that a caller may choose.
 const LONGEST_ID: usize = 512;
@@ -86,6 +91,10 @@ impl Engine {
         self.check_tenant(&call.scope)?;
         let mut message = request.message.ok_or_else(|| Error::invalid("message", "is required"))?;
         check_ids(&message)?;
+        // Kept with the message, so that it still holds for the questions of a turn after a restart.
+        if call.extensions.iter().any(|uri| **uri == *HITL) && !message.extensions.iter().any(|uri| uri == HITL) {
+            message.extensions.push(HITL.into());
+        }
         let key = self.idempotency_key(call, &message)?;
         let _turnstile = match &key {
             Some(key) => Some(self.keys[self.stripe(&call.scope, key)].lock().await),
@@ -99,15 +108,44 @@ impl Engine {
             return Ok(again);
         }
         if message.task_id.is_empty() {
-            if let Some(parts) = self.agent.answer(&message).await {
+            let served = self.choose(call, &request.metadata, &message).await?;
+            if let Some(parts) = served.agent.answer(&message).await {
                 return Ok(Sent::Message(direct_answer(&message, parts)));
             }
-            return self.new_task(call, message, key).await;
+            if message.context_id.is_empty() {
+                message.context_id = ContextId::fresh();
+            }
+            let arrival = Arrival::new(self, &call.scope, &served.name, &message, &request.metadata);
+            served.agent.admit(&arrival).await?;
+            return self.new_task(call, message, &served.name, key).await;
         }
         let row = self.find(&call.scope, &message.task_id).await?;
         check_follow_up(&row, &message)?;
         message.context_id = row.context_id.clone();
+        if let Some(served) = self.roster.get(&row.agent) {
+            let arrival = Arrival::new(self, &call.scope, &served.name, &message, &request.metadata);
+            served.agent.admit(&arrival).await?;
+        }
         self.follow_up(&row, Box::new(Incoming { message, key })).await
+    }
+
+    /// The agent for a message that begins a task.
+    async fn choose(&self, call: &Call, request: &Metadata, message: &Message) -> Result<&Served, Error> {
+        let mut talking_to = None;
+        if self.roster.is_several() && !message.context_id.is_empty() {
+            let query = ListQuery {
+                scope: call.scope.clone(),
+                context_id: Some(message.context_id.clone()),
+                state: None,
+                since: None,
+                after: None,
+                limit: 1,
+            };
+            let page = self.store.list(query).await.map_err(|error| store_error(&error))?;
+            talking_to = page.tasks.into_iter().next().map(|row| row.agent);
+        }
+        let chosen = self.roster.choose(&call.scope, request, message, talking_to.as_deref());
+        chosen.ok_or_else(|| no_tenant(&call.scope))
     }
 
     /// The same send again: the task of the first time, unless it has been removed since.
@@ -122,12 +160,10 @@ impl Engine {
         self: &Arc<Self>,
         call: &Call,
         mut message: Message,
+        agent: &Arc<str>,
         key: Option<IdempotencyKey>,
     ) -> Result<Sent, Error> {
         let id = TaskId::fresh();
-        if message.context_id.is_empty() {
-            message.context_id = ContextId::fresh();
-        }
         message.task_id = id.clone();
         let context = message.context_id.clone();
         let room = self.schedule.reserve(&call.scope, &context).map_err(|Full| full())?;
@@ -152,7 +188,7 @@ impl Engine {
                 scope: call.scope.clone(),
                 id,
                 context_id: context.clone(),
-                agent: self.options.agent_name.clone(),
+                agent: agent.clone(),
                 state: State(TaskState::Submitted.number()),
                 body: body.clone(),
                 at: at.as_micros(),
@@ -175,8 +211,15 @@ impl Engine {
             }
         };
         self.metrics.events.inc();
-        let live =
-            Live::fresh(task_key, call.scope.clone(), task, body, self.store.clone(), self.metrics.events.clone());
+        let live = Live::fresh(
+            task_key,
+            call.scope.clone(),
+            agent.clone(),
+            task,
+            body,
+            self.store.clone(),
+            self.metrics.events.clone(),
+        );
         let live = self.hub.insert(live);
         tracing::debug!(task = %live.id, context = %live.context_id, "a task was accepted");
         self.submit(self.hub.hold(live.clone()), message, room, room == Room::Now, false);
@@ -282,9 +325,7 @@ impl Engine {
 
     pub(super) fn check_tenant(&self, scope: &Scope) -> Result<(), Error> {
         match &self.options.tenants {
-            Some(tenants) if !tenants.contains(&*scope.tenant) => {
-                Err(Error::new(ErrorKind::TaskNotFound, "No such tenant").fact("tenant", &*scope.tenant))
-            }
+            Some(tenants) if !tenants.contains(&*scope.tenant) => Err(no_tenant(scope)),
             _ => Ok(()),
         }
     }
@@ -306,6 +347,10 @@ impl Engine {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((scope, &key.key));
         usize::try_from(hash % 64).unwrap_or_default()
     }
+}
+
+fn no_tenant(scope: &Scope) -> Error {
+    Error::new(ErrorKind::TaskNotFound, "No such tenant").fact("tenant", &*scope.tenant)
 }
 
 fn check_ids(message: &Message) -> Result<(), Error> {

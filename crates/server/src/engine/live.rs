@@ -52,6 +52,8 @@ pub(crate) struct Live {
     pub(crate) scope: Scope,
     pub(crate) id: TaskId,
     pub(crate) context_id: ContextId,
+    /// Which of the served agents works on it.
+    pub(crate) agent: Arc<str>,
     /// Set once the fold holds everything that the log holds.
     pub(crate) loaded: OnceCell<()>,
     /// One follow-up at a time decides what it means for the task.
@@ -110,6 +112,7 @@ impl Live {
             scope: row.scope.clone(),
             id: row.id.clone(),
             context_id: row.context_id.clone(),
+            agent: row.agent.clone(),
             loaded: OnceCell::new(),
             gate: tokio::sync::Mutex::default(),
             writer: Mutex::default(),
@@ -126,6 +129,7 @@ impl Live {
     pub(crate) fn fresh(
         key: TaskKey,
         scope: Scope,
+        agent: Arc<str>,
         task: Task,
         first: Bytes,
         store: Arc<dyn Store>,
@@ -139,6 +143,7 @@ impl Live {
             scope,
             id,
             context_id,
+            agent,
             loaded: OnceCell::new_with(Some(())),
             gate: tokio::sync::Mutex::default(),
             writer: Mutex::new(Writer {

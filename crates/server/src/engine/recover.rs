@@ -134,7 +134,7 @@ impl Engine {
 
     /// A task whose turn was interrupted: its agent says what that means.
     async fn go_on(self: &Arc<Self>, live: Held, row: &TaskRow, why: &str) -> Result<bool, StoreError> {
-        let on_crash = self.agent.on_crash();
+        let on_crash = self.roster.get(&row.agent).map_or(OnCrash::Fail, |served| served.agent.on_crash());
         let retry = matches!(on_crash, OnCrash::Retry { .. });
         let Some(row) = self.store.claim(row.key, row.epoch, self.lease(), retry).await? else {
             return Ok(false);

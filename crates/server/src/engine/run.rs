@@ -98,7 +98,9 @@ impl Engine {
         if control.why().is_some() {
             return Outcome::Stopped(control.why());
         }
-        let agent = self.agent.clone();
+        let Some(agent) = self.roster.get(&live.agent).map(|served| served.agent.clone()) else {
+            return Outcome::Failed("The agent of this task is not served any more".into());
+        };
         let grace = self.options.cancel_grace;
         let work = AssertUnwindSafe(async { agent.run(turn).await }).catch_unwind();
         let overdue = async {

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_protocol::{
-    Artifact, ContextId, Message, MessageId, Metadata, Part, Role, Task, TaskId, TaskState, Timestamp, Value, json,
+    Artifact, ContextId, Message, MessageId, Metadata, Part, Role, Task, TaskId, TaskState, Value, json,
 };
-use sha2::{Digest, Sha256};
 
 use super::Engine;
+use super::approval::{Approval, DecidedBy, Decision, HITL, Request, decision_about};
 use super::event::Update;
 use super::live::{Live, WriteError};
 use super::schedule::Control;
 use crate::agent::AgentError;
 use crate::present::{INPUT, Presenter};
-use crate::store::Seq;
+use crate::store::{Seq, Session, SessionKey};
 
 /// How often an answer that is no answer is asked for again.
 const ASK_AGAIN: u32 = 5;
@@ -124,15 +124,6 @@ impl Answer {
     }
 }
 
-/// What somebody decided about an approval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Go on.
-    Approved,
-    /// Do not.
-    Denied,
-}
-
 /// What a task was waiting for when this turn's message arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pending {
@@ -216,7 +207,7 @@ impl Turn {
         });
         let asked = asked?;
         Some(match asked["kind"].as_str() {
-            Some("approval") => Pending::Approval(decision(&self.message, asked["id"].as_str().unwrap_or_default())),
+            Some("approval") => Pending::Approval(decision_about(&asked, &self.message)),
             _ => Pending::Question,
         })
     }
@@ -310,30 +301,66 @@ impl Turn {
         Ok(Answer { message })
     }
 
-    /// Asks whether `action` may be done, and waits for the decision. Nobody there to decide, or
-    /// nobody in time: the answer is no.
-    pub async fn approve(&mut self, action: &str) -> Result<Decision, AgentError> {
-        if self.engine.options.auto_approve {
-            return Ok(Decision::Approved);
-        }
+    /// Asks whether something may be done, and waits for the decision. Rules of the configuration answer
+    /// first; nobody there to decide, or nobody in time: the answer is no. Every decision is logged.
+    ///
+    /// An agent that no longer wants to know drops the future and says [`Turn::working`].
+    pub async fn approve(&mut self, approval: impl Into<Approval>) -> Result<Decision, AgentError> {
         let wait = self.engine.options.approval_timeout;
-        let id = MessageId::fresh();
-        let about = approval(&id, action, wait);
+        let request = Request::new(approval.into(), wait);
+        let decision = match self.engine.options.approvals.decide(&request.approval) {
+            Some(decision) => decision,
+            None => self.ask_for(&request, wait).await?,
+        };
+        let update = Presenter::decided(request.record(&decision));
+        self.emit(update).await?;
+        Ok(decision)
+    }
+
+    async fn ask_for(&mut self, request: &Request, wait: Duration) -> Result<Decision, AgentError> {
+        let hitl = self.message.extensions.iter().any(|uri| uri == HITL);
         for _ in 0..ASK_AGAIN {
-            let asked = self.put_question(&format!("Approve? {action}\nAnswer y or n."), about.clone()).await?;
+            let asked = self.put_message(request.message(INPUT, hitl)).await?;
             let Some(message) = self.wait_for_answer(asked, wait).await? else { break };
-            if let Some(decision) = decision(&message, id.as_str()) {
-                self.message = message;
+            if let Some(decision) = request.decided_by(&message) {
                 return Ok(decision);
             }
         }
-        self.emit(Update::state(TaskState::Working)).await?;
-        Ok(Decision::Denied)
+        Ok(request.approval.decide(false, DecidedBy::Nobody))
+    }
+
+    /// Says that the turn goes on, after it waited for something that is no longer wanted.
+    pub async fn working(&mut self) -> Result<(), AgentError> {
+        self.emit(Update::state(TaskState::Working)).await
+    }
+
+    /// What this agent remembers of the conversation.
+    pub async fn session(&self) -> Result<Session, AgentError> {
+        let session = self.engine.store.session(&self.session_key()).await;
+        session.map(Option::unwrap_or_default).map_err(|error| AgentError::Internal(error.to_string()))
+    }
+
+    /// Remembers something of the conversation, for the next turn and beyond a restart.
+    pub async fn keep_session(&mut self, session: Session) -> Result<(), AgentError> {
+        let kept = self.engine.store.put_session(&self.session_key(), session, super::now()).await;
+        kept.map_err(|error| AgentError::Internal(error.to_string()))
+    }
+
+    fn session_key(&self) -> SessionKey {
+        SessionKey {
+            scope: self.live.scope.clone(),
+            context_id: self.live.context_id.clone(),
+            agent: self.live.agent.clone(),
+        }
     }
 
     async fn put_question(&mut self, text: &str, about: Value) -> Result<Seq, AgentError> {
         let mut message = Message::from_agent(vec![Part::text(text)]);
         message.metadata.insert(INPUT.into(), about);
+        self.put_message(message).await
+    }
+
+    async fn put_message(&mut self, message: Message) -> Result<Seq, AgentError> {
         let update = self.presenter.status(TaskState::InputRequired, Some(message));
         self.put(update).await
     }
@@ -440,38 +467,5 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.engine.schedule.resume();
         self.control.go_on();
-    }
-}
-
-fn approval(id: &MessageId, action: &str, wait: Duration) -> Value {
-    let expires = Timestamp::now().as_micros() + i64::try_from(wait.as_micros()).unwrap_or(i64::MAX / 2);
-    let digest = Sha256::digest(action.as_bytes());
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    json!({
-        "kind": "approval",
-        "id": id.as_str(),
-        "digest": format!("sha256:{digest}"),
-        "options": ["approve", "deny"],
-        "expires": Timestamp::from_micros(expires).map(|time| time.to_string()),
-    })
-}
-
-/// Reads a decision: a data part `{"id", "decision"}` that names this approval, or plain words.
-fn decision(message: &Message, id: &str) -> Option<Decision> {
-    for part in &message.parts {
-        if let nuncio_protocol::Content::Data(Value::Object(data)) = &part.content
-            && let Some(said) = data.get("decision").and_then(Value::as_str)
-        {
-            return if data.get("id").and_then(Value::as_str) == Some(id) { word(said) } else { None };
-        }
-    }
-    word(&message.text())
-}
-
-fn word(text: &str) -> Option<Decision> {
-    match text.trim().to_lowercase().as_str() {
-        "y" | "yes" | "approve" | "approved" | "allow" | "ok" => Some(Decision::Approved),
-        "n" | "no" | "deny" | "denied" | "reject" => Some(Decision::Denied),
-        _ => None,
     }
 }

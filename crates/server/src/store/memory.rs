@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::{
     Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope, Seq,
-    Store, StoreError, TaskKey, TaskRow,
+    Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 use log::Log;
 
@@ -122,6 +122,14 @@ impl Store for MemoryStore {
 
     async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
         self.write(|log| log.advance_push(task, config))
+    }
+
+    async fn session(&self, key: &SessionKey) -> Result<Option<Session>, StoreError> {
+        Ok(self.log.lock().sessions.get(key).map(|(session, _)| session.clone()))
+    }
+
+    async fn put_session(&self, key: &SessionKey, session: Session, at: Micros) -> Result<(), StoreError> {
+        self.write(|log| drop(log.sessions.insert(key.clone(), (session, at))))
     }
 
     async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError> {

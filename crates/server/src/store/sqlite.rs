@@ -17,6 +17,7 @@ mod open;
 mod push;
 mod queue;
 mod read;
+mod session;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,7 @@ use tokio::sync::watch;
 
 use super::{
     Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope, Seq,
-    Store, StoreError, TaskKey, TaskRow,
+    Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 use error::At;
 use herald::Herald;
@@ -230,6 +231,16 @@ impl Store for SqliteStore {
         self.ask(move |batch| push::advance(batch, task, &config)).await
     }
 
+    async fn session(&self, key: &SessionKey) -> Result<Option<Session>, StoreError> {
+        let key = key.clone();
+        self.readers.read(move |db| session::get(db, &key)).await
+    }
+
+    async fn put_session(&self, key: &SessionKey, session: Session, at: Micros) -> Result<(), StoreError> {
+        let key = key.clone();
+        self.ask(move |batch| session::put(batch, &key, &session, at)).await
+    }
+
     async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError> {
         let mut removed = 0;
         while removed < limit {
@@ -243,6 +254,7 @@ impl Store for SqliteStore {
         }
         while self.ask(trim::sweep).await? {}
         while self.ask(move |batch| trim::forget(batch, before)).await? {}
+        while self.ask(move |batch| session::forget(batch, before)).await? {}
         self.ask(trim::forget_callers).await?;
         Ok(removed)
     }

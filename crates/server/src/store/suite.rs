@@ -11,12 +11,14 @@ mod lease;
 mod listing;
 mod log;
 mod push;
+mod session;
 mod trim;
 
 pub use lease::*;
 pub use listing::*;
 pub use log::*;
 pub use push::*;
+pub use session::*;
 pub use trim::*;
 
 use std::sync::Arc;
@@ -60,6 +62,8 @@ where
         webhooks_fall_due_in_order
         a_webhook_cursor_never_moves_back
         a_webhook_can_come_with_the_task
+        sessions_are_kept_apart_and_replaced
+        trim_forgets_old_sessions
         trim_removes_only_what_is_finished_and_old
         trim_forgets_keys_and_webhooks
         trim_is_bounded

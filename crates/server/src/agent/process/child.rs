@@ -127,11 +127,6 @@ impl Child {
         self.stdout.unfinished()
     }
 
-    /// Forgets that beginning: it was taken for a line.
-    pub(crate) fn discard_unfinished(&mut self) {
-        self.stdout.discard_unfinished();
-    }
-
     /// Hands bytes to the program's stdin. It never waits: a program that does not read would otherwise
     /// hold up the reading of what it prints, and both would wait for ever.
     pub(crate) fn write(&self, bytes: impl Into<Bytes>) {
@@ -151,7 +146,7 @@ impl Child {
     }
 
     /// Ends the program and everything that it started: end of input, then SIGTERM, then SIGKILL.
-    pub(crate) async fn end(mut self, patience: Patience) -> Exit {
+    pub(crate) async fn end(&mut self, patience: Patience) -> Exit {
         self.close_input();
         let mut status = self.wait(patience.eof).await;
         if status.is_none() {

@@ -65,14 +65,6 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) fn unfinished(&self) -> &[u8] {
         if memchr::memchr(b'\n', &self.buffer).is_some() { &[] } else { &self.buffer }
     }
-
-    /// Forgets the beginning of the line that has not ended.
-    pub(crate) fn discard_unfinished(&mut self) {
-        if !self.unfinished().is_empty() {
-            self.buffer.clear();
-            self.searched = 0;
-        }
-    }
 }
 
 #[cfg(test)]

@@ -91,6 +91,11 @@ pub trait Program: Send + Sync + 'static {
 pub trait Dialect: Send {
     /// A line of stdout, without its end.
     fn line(&mut self, line: &str, out: &mut Vec<Report>);
+    /// The program has been silent for a while in the middle of a line: it may wait for an answer to
+    /// what it wrote. The line, whole, comes by [`Dialect::line`] later all the same.
+    fn partial(&mut self, unfinished: &str, out: &mut Vec<Report>) {
+        let _ = (unfinished, out);
+    }
     /// An approval that this dialect asked for was decided.
     fn decided(&mut self, id: &str, decision: &Decision, out: &mut Vec<Report>) {
         let _ = (id, decision, out);

@@ -101,7 +101,7 @@ async fn step(turn: &mut Turn, word: &str) -> Result<(), AgentError> {
         }
         "approve" => {
             let decision = turn.approve("this").await?;
-            turn.text(format!("{decision:?}")).await
+            turn.text(if decision.approved { "Approved" } else { "Denied" }).await
         }
         "complete" => turn.complete(vec![Part::text("done")]).await,
         "fail" => turn.fail("no").await,
@@ -146,7 +146,7 @@ pub(super) fn engine(agent: &Arc<Scripted>, store: Arc<dyn Store>) -> Arc<Engine
 }
 
 pub(super) fn engine_with(agent: &Arc<Scripted>, store: Arc<dyn Store>, options: EngineOptions) -> Arc<Engine> {
-    Engine::new(agent.clone(), store, options, Metrics::new())
+    Engine::new(crate::engine::roster::Roster::one("agent", agent.clone()), store, options, Metrics::new())
 }
 
 /// Keeps deadlines, leases and abandoned tasks looked after for as long as the runtime lives.

@@ -93,6 +93,7 @@ impl Rules {
         let live = Live::fresh(
             TaskKey(self.last_key),
             Scope::default(),
+            "agent".into(),
             task,
             Bytes::new(),
             self.store.clone(),

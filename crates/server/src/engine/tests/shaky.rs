@@ -13,7 +13,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::store::{
     Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope, Seq,
-    Store, StoreError, TaskKey, TaskRow,
+    Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 
 enum Job {
@@ -174,6 +174,14 @@ impl Store for Shaky {
 
     async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
         self.inner.advance_push(task, config).await
+    }
+
+    async fn session(&self, key: &SessionKey) -> Result<Option<Session>, StoreError> {
+        self.inner.session(key).await
+    }
+
+    async fn put_session(&self, key: &SessionKey, session: Session, at: Micros) -> Result<(), StoreError> {
+        self.inner.put_session(key, session, at).await
     }
 
     async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError> {

@@ -9,7 +9,7 @@ use nuncio_protocol::{PushId, TaskId};
 
 use super::super::{
     Append, AppendError, Created, IdempotencyKey, Lease, ListPage, ListQuery, Micros, NewTask, PushConfig, Scope, Seq,
-    State, StoreError, TaskKey, TaskRow,
+    Session, SessionKey, State, StoreError, TaskKey, TaskRow,
 };
 use super::shelf::Shelf;
 
@@ -40,6 +40,8 @@ pub(super) struct Log {
     due: BTreeSet<(Micros, TaskKey, PushId)>,
     keys: Map<Scope, Map<Arc<str>, KeyUse>>,
     keys_by_age: BTreeSet<(Micros, Scope, Arc<str>)>,
+    /// What agents remember, and when each was last used.
+    pub(super) sessions: Map<SessionKey, (Session, Micros)>,
 }
 
 impl Log {
@@ -248,6 +250,7 @@ impl Log {
                 }
             }
         }
+        self.sessions.retain(|_, (_, at)| *at >= before);
         keys.len()
     }
 

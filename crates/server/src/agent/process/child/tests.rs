@@ -90,7 +90,7 @@ async fn orphans_of_the_same_home_are_found_and_others_left_alone() {
         let environment = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
         Child::start(Start { program: "sleep", args: &args, environment, cwd: Path::new("/") }, kin).unwrap()
     };
-    let (left, kept) = (start(&mine), start(&other));
+    let (mut left, mut kept) = (start(&mine), start(&other));
     let (left_pid, kept_pid) = (left.process.id().unwrap().to_string(), kept.process.id().unwrap().to_string());
     assert_eq!(mine.end_orphans().await, 1);
     assert_eq!(left.end(SHORT).await.signal, Some(9));

@@ -1,0 +1,456 @@
+//! Runs a program for a turn: starts it, hands its reports to the turn, and ends it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use nuncio_protocol::{AgentCard, AgentSkill, Error};
+
+use super::child::{Child, Patience, Start};
+use super::environment::environment;
+use super::kin::Kin;
+use super::report::{Dialect, File, Input, Launch, Order, Program, Report, Step};
+use crate::agent::workplace::Workplace;
+use crate::agent::{Agent, AgentError, Approval, Arrival, OnCrash, Pending, Session, ToolCall, ToolStep, Turn};
+use crate::workspace::{Attachment, Workspace};
+
+/// How long a program is silent in the middle of a line before that counts as a question.
+const HESITATION: Duration = Duration::from_millis(200);
+/// How much a program may report while an answer is awaited, before it has to wait too.
+const BACKLOG: usize = 1000;
+
+/// How a program is run.
+#[derive(Clone, Debug)]
+pub struct ProcessOptions {
+    /// The program and its first arguments; without one, the usual name of its kind.
+    pub command: Vec<String>,
+    /// The model to ask for.
+    pub model: Option<String>,
+    /// Whether the program may do everything without asking.
+    pub force: bool,
+    /// Variables of the server's environment that it may see beside those of its kind.
+    pub allowed_variables: Vec<String>,
+    /// Variables to set for it.
+    pub variables: Vec<(String, String)>,
+    /// How long a stopped program may take to end.
+    pub grace: Duration,
+    /// Where it works, and what it takes.
+    pub workplace: Workplace,
+    /// The programs of this server.
+    pub kin: Kin,
+}
+
+/// An agent that is a program, started once per turn.
+pub struct ProcessAgent {
+    program: Arc<dyn Program>,
+    options: ProcessOptions,
+}
+
+impl ProcessAgent {
+    /// An agent that runs `program`.
+    pub fn new(program: Arc<dyn Program>, options: ProcessOptions) -> Self {
+        Self { program, options }
+    }
+
+    fn binary(&self) -> &str {
+        self.options.command.first().map_or_else(|| self.program.binary(), String::as_str)
+    }
+
+    /// What the program is asked to do.
+    async fn order(&self, turn: &Turn, workspace: &Workspace, session: &Session) -> Result<Order, AgentError> {
+        let (prompt, attachments) = if turn.resumed() && session.native.is_some() {
+            ("Continue where you were interrupted.".to_owned(), Vec::new())
+        } else if let Some(Pending::Approval(decision)) = turn.answering() {
+            let approved = decision.is_some_and(|decision| decision.approved);
+            let word = if approved { "approved. Go on." } else { "denied. Do not do it." };
+            (format!("What you asked permission for is {word}"), Vec::new())
+        } else {
+            let prompt = self.options.workplace.prompt(turn, workspace).await?;
+            (prompt.text, prompt.attachments)
+        };
+        Ok(Order {
+            prompt,
+            attachments: attachments.into_iter().map(file).collect(),
+            session: session.native.clone().filter(|_| self.program.can_resume()),
+            model: self.options.model.clone(),
+            force: self.options.force,
+            workspace: workspace.path().to_owned(),
+        })
+    }
+
+    fn start(&self, launch: &Launch, workspace: &Workspace) -> Result<Child, AgentError> {
+        let own = self.options.command.get(1..).unwrap_or_default();
+        let args: Vec<String> = own.iter().chain(&launch.args).cloned().collect();
+        let set: Vec<(String, String)> = launch.env.iter().chain(&self.options.variables).cloned().collect();
+        let environment =
+            environment(std::env::vars_os(), self.program.variables(), &self.options.allowed_variables, &set);
+        let cwd = workspace.cwd().map_err(|error| {
+            tracing::warn!(%error, "a workspace cannot be entered");
+            AgentError::Failed("Invalid A2A workspace metadata.".into())
+        })?;
+        let start = Start { program: self.binary(), args: &args, environment, cwd: cwd.path() };
+        Child::start(start, &self.options.kin).map_err(|error| {
+            let name = std::path::Path::new(self.binary()).file_name().unwrap_or_default().display().to_string();
+            let hint = match error.kind() {
+                std::io::ErrorKind::NotFound => "it is not installed, or not on the server's PATH".to_owned(),
+                std::io::ErrorKind::PermissionDenied => "it is not executable".to_owned(),
+                _ => error.to_string(),
+            };
+            tracing::error!(program = self.binary(), %error, "an agent cannot be started");
+            AgentError::Failed(format!("Failed to spawn \"{name}\": {hint}"))
+        })
+    }
+}
+
+#[async_trait]
+impl Agent for ProcessAgent {
+    async fn run(&self, turn: &mut Turn) -> Result<(), AgentError> {
+        let (workspace, session) = self.options.workplace.open(turn).await?;
+        if turn.resumed() && session.native.is_none() {
+            return Err(AgentError::Failed("The task was interrupted by a restart".into()));
+        }
+        let order = self.order(turn, &workspace, &session).await?;
+        let (launch, dialect) = self.program.start(&order);
+        let mut child = self.start(&launch, &workspace)?;
+        match launch.input {
+            Input::Closed => child.close_input(),
+            Input::All(bytes) => {
+                child.write(bytes);
+                child.close_input();
+            }
+            Input::Open(bytes) => child.write(bytes),
+        }
+        let mut drive =
+            Drive { turn, child, dialect, session, queue: VecDeque::new(), verdict: None, grace: self.options.grace };
+        drive.follow().await?;
+        drive.finish().await
+    }
+
+    async fn admit(&self, arrival: &Arrival<'_>) -> Result<(), Error> {
+        self.options.workplace.admit(arrival).await
+    }
+
+    fn on_crash(&self) -> OnCrash {
+        if self.program.can_resume() { OnCrash::Resume } else { OnCrash::Fail }
+    }
+
+    fn card(&self) -> AgentCard {
+        let name = self.program.name();
+        let text = || vec!["text/plain".to_owned()];
+        AgentCard {
+            name: name.into(),
+            description: format!("The coding agent {name}, in a workspace of this server"),
+            version: env!("CARGO_PKG_VERSION").into(),
+            default_input_modes: vec!["text/plain".into(), "application/json".into()],
+            default_output_modes: vec!["text/plain".into(), "application/json".into()],
+            skills: vec![AgentSkill {
+                id: "code-task".into(),
+                name: "Code task".into(),
+                description: "Works on the code of its workspace as it is told".into(),
+                tags: ["coding", "refactor", "edit", "test"].map(str::to_owned).to_vec(),
+                examples: ["Fix the failing test", "Explain this repository", "Add an endpoint for health checks"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                input_modes: text(),
+                output_modes: vec!["text/plain".into(), "application/json".into()],
+                ..AgentSkill::default()
+            }],
+            ..AgentCard::default()
+        }
+    }
+}
+
+/// How the program said that its turn ended.
+enum Verdict {
+    Done,
+    Failed(String),
+    AuthRequired(String),
+    Rejected(String),
+}
+
+/// One run of a program.
+struct Drive<'a> {
+    turn: &'a mut Turn,
+    child: Child,
+    dialect: Box<dyn Dialect>,
+    session: Session,
+    /// What the program reported and nobody has handled yet.
+    queue: VecDeque<Report>,
+    verdict: Option<Verdict>,
+    grace: Duration,
+}
+
+/// What came next.
+enum Next {
+    Line(Bytes),
+    /// Silence in the middle of a line.
+    Partial,
+    End,
+    Stop,
+}
+
+impl Drive<'_> {
+    /// Follows the program until it has said how its turn ended, or is gone.
+    async fn follow(&mut self) -> Result<(), AgentError> {
+        let mut hesitated = 0;
+        while self.verdict.is_none() {
+            self.handle_queue().await?;
+            if self.verdict.is_some() {
+                break;
+            }
+            match next(self.turn, &mut self.child, hesitated).await? {
+                Next::Line(line) => {
+                    hesitated = 0;
+                    self.take(&line);
+                }
+                Next::Partial => {
+                    hesitated = self.child.unfinished().len();
+                    let text = String::from_utf8_lossy(self.child.unfinished()).into_owned();
+                    let mut out = Vec::new();
+                    self.dialect.partial(&text, &mut out);
+                    self.queue.extend(out);
+                }
+                Next::End => break,
+                Next::Stop => return self.stop().await,
+            }
+        }
+        Ok(())
+    }
+
+    /// A line, and all others that are there already: what was said at once is reported at once.
+    fn take(&mut self, line: &[u8]) {
+        let mut out = Vec::new();
+        self.dialect.line(&String::from_utf8_lossy(line), &mut out);
+        while out.len() < BACKLOG
+            && let Some(line) = self.child.buffered_line()
+        {
+            self.dialect.line(&String::from_utf8_lossy(&line), &mut out);
+        }
+        self.queue.extend(out);
+    }
+
+    async fn handle_queue(&mut self) -> Result<(), AgentError> {
+        while let Some(report) = self.queue.pop_front() {
+            if self.verdict.is_some() {
+                // The turn is over for its caller; what the program still wants is told to it alone.
+                self.tell(report);
+                continue;
+            }
+            match self.handle(report).await {
+                Err(AgentError::Stopped) => return self.stop().await,
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, report: Report) {
+        match report {
+            Report::Write(bytes) => self.child.write(bytes),
+            Report::CloseInput => self.child.close_input(),
+            _ => {}
+        }
+    }
+
+    async fn handle(&mut self, report: Report) -> Result<(), AgentError> {
+        match report {
+            Report::Text(text) => {
+                let text = self.more_text(text);
+                self.turn.text(text).await
+            }
+            Report::Think(text) => self.turn.think(&text).await,
+            Report::Tool { id, name, step } => tool(self.turn, &id, &name, &step).await,
+            Report::Status(text) => self.turn.status(text).await,
+            Report::Artifact(artifact) => self.turn.artifact(artifact).await,
+            Report::Usage(usage) => {
+                self.turn.usage(usage);
+                Ok(())
+            }
+            Report::Session(id) => self.remember(id).await,
+            Report::Approve { id, approval } => self.approve(&id, approval).await,
+            Report::Ask { id, question } => self.ask(&id, &question).await,
+            Report::Withdraw { .. } => Ok(()),
+            report @ (Report::Write(_) | Report::CloseInput) => {
+                self.tell(report);
+                Ok(())
+            }
+            Report::Done => self.end_with(Verdict::Done),
+            Report::Failed(text) => self.end_with(Verdict::Failed(text)),
+            Report::AuthRequired(text) => self.end_with(Verdict::AuthRequired(text)),
+            Report::Rejected(text) => self.end_with(Verdict::Rejected(text)),
+        }
+    }
+
+    #[allow(clippy::unnecessary_wraps)] // one of many answers
+    fn end_with(&mut self, verdict: Verdict) -> Result<(), AgentError> {
+        self.verdict = Some(verdict);
+        Ok(())
+    }
+
+    /// Text that was said at once is one event.
+    fn more_text(&mut self, mut text: String) -> String {
+        while let Some(Report::Text(more)) = self.queue.front() {
+            text.push_str(more);
+            self.queue.pop_front();
+        }
+        text
+    }
+
+    async fn remember(&mut self, id: String) -> Result<(), AgentError> {
+        if self.session.native.as_deref() == Some(&*id) {
+            return Ok(());
+        }
+        self.session.native = Some(id);
+        self.turn.keep_session(self.session.clone()).await
+    }
+
+    async fn approve(&mut self, id: &str, approval: Approval) -> Result<(), AgentError> {
+        let waiting = Waiting { child: &mut self.child, dialect: &mut *self.dialect, queue: &mut self.queue };
+        let decision = waiting.while_asking(id, self.turn.approve(approval)).await;
+        match decision {
+            Some(decision) => {
+                let mut out = Vec::new();
+                self.dialect.decided(id, &decision?, &mut out);
+                self.first(out);
+                Ok(())
+            }
+            None => self.turn.working().await,
+        }
+    }
+
+    async fn ask(&mut self, id: &str, question: &str) -> Result<(), AgentError> {
+        let waiting = Waiting { child: &mut self.child, dialect: &mut *self.dialect, queue: &mut self.queue };
+        let answer = match waiting.while_asking(id, self.turn.ask(question)).await {
+            Some(Ok(answer)) => Some(answer.text()),
+            Some(Err(AgentError::Unanswered)) => None,
+            Some(Err(error)) => return Err(error),
+            None => return self.turn.working().await,
+        };
+        let mut out = Vec::new();
+        self.dialect.answered(id, answer.as_deref(), &mut out);
+        self.first(out);
+        Ok(())
+    }
+
+    /// What answers the program goes before what it said meanwhile.
+    fn first(&mut self, reports: Vec<Report>) {
+        for report in reports.into_iter().rev() {
+            self.queue.push_front(report);
+        }
+    }
+
+    /// The turn is to stop: tells the program, and ends it within the grace.
+    async fn stop(&mut self) -> Result<(), AgentError> {
+        let mut out = Vec::new();
+        self.dialect.interrupt(&mut out);
+        for report in out {
+            self.tell(report);
+        }
+        self.child.end(Patience::within(self.grace)).await;
+        Err(AgentError::Stopped)
+    }
+
+    /// Ends the program, and the turn as it said.
+    async fn finish(&mut self) -> Result<(), AgentError> {
+        let stopped = self.turn.cancelled();
+        let exit = tokio::select! {
+            exit = self.child.end(Patience::DONE) => exit,
+            () = stopped => self.child.end(Patience::within(self.grace)).await,
+        };
+        if self.verdict.is_none() {
+            let mut out = Vec::new();
+            self.dialect.end(&exit, &mut out);
+            self.queue.extend(out);
+            while let Some(report) = self.queue.pop_front() {
+                // Nobody is there any more to hear an answer.
+                if !matches!(report, Report::Approve { .. } | Report::Ask { .. }) && self.verdict.is_none() {
+                    self.handle(report).await?;
+                }
+            }
+        }
+        match self.verdict.take() {
+            Some(Verdict::Done) => Ok(()),
+            Some(Verdict::Failed(text)) => Err(AgentError::Failed(text)),
+            Some(Verdict::AuthRequired(text)) => self.turn.require_auth(text).await,
+            Some(Verdict::Rejected(text)) => self.turn.reject(text).await,
+            None => Err(AgentError::Failed(exit.describe())),
+        }
+    }
+}
+
+/// What is needed of a run while its turn waits for somebody.
+struct Waiting<'a> {
+    child: &'a mut Child,
+    dialect: &'a mut dyn Dialect,
+    queue: &'a mut VecDeque<Report>,
+}
+
+impl Waiting<'_> {
+    /// Waits for an answer while the program goes on. `None` when the program no longer wants it, or is gone.
+    async fn while_asking<T>(self, id: &str, answer: impl Future<Output = T>) -> Option<T> {
+        let mut answer = std::pin::pin!(answer);
+        let mut listening = true;
+        loop {
+            let room = listening && self.queue.len() < BACKLOG;
+            tokio::select! {
+                biased;
+                answer = &mut answer => return Some(answer),
+                line = self.child.line(), if room => match line {
+                    Ok(Some(line)) => {
+                        let mut out = Vec::new();
+                        self.dialect.line(&String::from_utf8_lossy(&line), &mut out);
+                        let withdrawn = out.iter().any(|report| matches!(report, Report::Withdraw { id: of } if of == id));
+                        self.queue.extend(out);
+                        if withdrawn {
+                            return None;
+                        }
+                    }
+                    Ok(None) => return None,
+                    // It is noticed again by whoever reads next.
+                    Err(_) => listening = false,
+                },
+            }
+        }
+    }
+}
+
+async fn next(turn: &Turn, child: &mut Child, hesitated: usize) -> Result<Next, AgentError> {
+    let waits = child.unfinished().len();
+    let hesitation = async {
+        if waits > 0 && waits != hesitated {
+            tokio::time::sleep(HESITATION).await;
+        } else {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = turn.cancelled() => Ok(Next::Stop),
+        line = child.line() => match line {
+            Ok(Some(line)) => Ok(Next::Line(line)),
+            Ok(None) => Ok(Next::End),
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                Err(AgentError::Failed("The agent printed a line that is too long".into()))
+            }
+            Err(error) => Err(error.into()),
+        },
+        () = hesitation => Ok(Next::Partial),
+    }
+}
+
+async fn tool(turn: &mut Turn, id: &str, name: &str, step: &Step) -> Result<(), AgentError> {
+    let step = match step {
+        Step::Started => ToolStep::Started,
+        Step::Input(input) => ToolStep::Input(input),
+        Step::Delta(text) => ToolStep::Delta(text),
+        Step::Completed(output) => ToolStep::Completed(output),
+        Step::Failed(error) => ToolStep::Failed(error),
+    };
+    turn.tool(ToolCall { id, name, step }).await
+}
+
+fn file(attachment: Attachment) -> File {
+    File { name: attachment.filename, media_type: attachment.media_type, bytes: attachment.bytes.into() }
+}

@@ -1,0 +1,42 @@
+//! A message at the door, before anything is stored for it.
+
+use std::sync::Arc;
+
+use nuncio_protocol::{Error, Message, Metadata};
+
+use super::{Engine, now, store_error};
+use crate::store::{Scope, Session, SessionKey};
+
+/// What an agent may look at before it admits a message.
+pub struct Arrival<'a> {
+    engine: &'a Engine,
+    key: SessionKey,
+    /// The message; its context is known.
+    pub message: &'a Message,
+    /// What the request says beside the message.
+    pub metadata: &'a Metadata,
+}
+
+impl<'a> Arrival<'a> {
+    pub(crate) fn new(
+        engine: &'a Engine,
+        scope: &Scope,
+        agent: &Arc<str>,
+        message: &'a Message,
+        metadata: &'a Metadata,
+    ) -> Self {
+        let key = SessionKey { scope: scope.clone(), context_id: message.context_id.clone(), agent: agent.clone() };
+        Self { engine, key, message, metadata }
+    }
+
+    /// What the agent remembers of the conversation.
+    pub async fn session(&self) -> Result<Session, Error> {
+        let session = self.engine.store.session(&self.key).await;
+        session.map(Option::unwrap_or_default).map_err(|error| store_error(&error))
+    }
+
+    /// Remembers something of the conversation.
+    pub async fn keep_session(&self, session: Session) -> Result<(), Error> {
+        self.engine.store.put_session(&self.key, session, now()).await.map_err(|error| store_error(&error))
+    }
+}
