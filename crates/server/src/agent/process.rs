@@ -7,7 +7,7 @@
 pub(crate) mod child;
 pub mod classify;
 pub mod drive;
-mod environment;
+pub(crate) mod environment;
 pub mod kin;
 mod lines;
 pub mod report;

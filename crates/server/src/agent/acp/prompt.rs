@@ -21,8 +21,6 @@ pub(crate) fn blocks(
         match &part.content {
             Content::Text(text) if text.is_empty() => {}
             Content::Text(text) => blocks.push(text_block(text.clone())),
-            // The agent decides whether it fetches it, by its own rules.
-            Content::Url(url) if is_web(url) => blocks.push(link(url, part)),
             _ => read(part, workspace, takes, &mut blocks)?,
         }
     }
@@ -109,11 +107,6 @@ fn media_type(said: &str) -> Option<String> {
     (!said.is_empty()).then(|| said.to_owned())
 }
 
-fn is_web(url: &str) -> bool {
-    let begins = |scheme: &str| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    begins("https://") || begins("http://")
-}
-
 #[cfg(test)]
 mod tests {
     use nuncio_protocol::{Value, codec, json};
@@ -164,7 +157,6 @@ mod tests {
             raw(&[1, 2, 3], "p.png", "image/png"),
             raw(b"hello", "n.txt", "text/plain"),
             url("file://HERE/a.md", "text/markdown"),
-            url("https://example.org/spec", ""),
             Part::data(json!({ "a": 1 })),
         ];
         assert_eq!(
@@ -174,7 +166,6 @@ mod tests {
                 { "type": "image", "data": "AQID", "mimeType": "image/png" },
                 { "type": "resource", "resource": { "mimeType": "text/plain", "text": "hello", "uri": "attachment:n%2Etxt" } },
                 { "type": "resource", "resource": { "mimeType": "text/markdown", "text": "# A", "uri": "file://HERE/a.md" } },
-                { "type": "resource_link", "name": "spec", "uri": "https://example.org/spec" },
                 { "type": "text", "text": "{\"a\":1}" },
             ])
         );
