@@ -8,6 +8,7 @@ pub use crate::engine::arrival::Arrival;
 pub use crate::engine::turn::{Answer, Pending, ToolCall, ToolStep, Turn, Usage};
 pub use crate::store::Session;
 
+pub mod acp;
 pub mod demo;
 pub mod process;
 pub mod workplace;

@@ -101,7 +101,7 @@ fn names_outside_the_list_are_refused_with_the_list() {
     for (file, list) in [
         ("transport: [http, carrier-pigeon]", "unsupported transport `carrier-pigeon`; supported values: http"),
         ("profile: x", "unknown profile `x`; supported values: nuncio"),
-        ("agent: x", "unknown agent `x`; supported values: demo"),
+        ("agent: x", "generic, acp, upstream"),
         ("store: x", "supported values: sqlite, memory"),
         ("durability: x", "supported values: full, normal"),
         ("card-format: '2'", "supported values: union, 1.0, 0.3"),

@@ -250,7 +250,12 @@ impl Turn {
 
     /// Reports what the turn does, in words.
     pub async fn status(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
-        let message = Message::from_agent(vec![Part::text(text)]);
+        self.note(text, Metadata::new()).await
+    }
+
+    /// The same, with more for those who know the extensions of `metadata`.
+    pub async fn note(&mut self, text: impl Into<String>, metadata: Metadata) -> Result<(), AgentError> {
+        let message = Message { metadata, ..Message::from_agent(vec![Part::text(text)]) };
         self.emit(Update::Status { state: TaskState::Working, message: Some(message), metadata: Metadata::new() }).await
     }
 

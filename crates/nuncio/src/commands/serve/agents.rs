@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nuncio_protocol::{AgentCard, AgentSkill, Error, Message, Part};
+use nuncio_server::agent::acp::{AcpAgent, AcpOptions};
 use nuncio_server::agent::demo::Demo;
 use nuncio_server::agent::process::claude::ClaudeCode;
 use nuncio_server::agent::process::codex::Codex;
@@ -103,7 +104,7 @@ fn card_name(config: &Config, entry: &AgentEntry) -> Option<String> {
 fn build(config: &Config, entry: &AgentEntry, kin: &Kin) -> Result<Arc<dyn Agent>, String> {
     match entry.kind {
         AgentKind::Demo => Ok(Arc::new(Demo)),
-        AgentKind::Acp => Err("this build has no ACP agents".into()),
+        AgentKind::Acp => acp(config, entry, kin),
         AgentKind::Upstream => Err("this build has no upstream agents".into()),
         _ => {
             let program = program(config, entry)?;
@@ -112,6 +113,21 @@ fn build(config: &Config, entry: &AgentEntry, kin: &Kin) -> Result<Arc<dyn Agent
             Ok(Arc::new(ProcessAgent::new(program, options)))
         }
     }
+}
+
+fn acp(config: &Config, entry: &AgentEntry, kin: &Kin) -> Result<Arc<dyn Agent>, String> {
+    if entry.command.is_empty() {
+        return Err("an ACP agent needs a command: nuncio serve --agent acp -- gemini --acp".into());
+    }
+    let workplace = workplace(entry, Accepts { images: true, ..Accepts::default() })?;
+    Ok(Arc::new(AcpAgent::new(AcpOptions {
+        allowed_variables: passed(&entry.env),
+        variables: set(&entry.env),
+        auth_method: entry.auth_method.clone(),
+        grace: config.cancel_grace,
+        idle_timeout: config.context_idle_timeout,
+        ..AcpOptions::new(command(&entry.command), workplace, kin.clone())
+    })))
 }
 
 fn process_options(config: &Config, entry: &AgentEntry, kin: &Kin, accepts: Accepts) -> Result<ProcessOptions, String> {
