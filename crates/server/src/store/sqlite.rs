@@ -12,6 +12,7 @@ mod append;
 mod error;
 mod herald;
 mod list;
+mod log;
 mod migrate;
 mod open;
 mod push;
@@ -98,14 +99,14 @@ impl SqliteStore {
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
         let at = At::new(path);
         let opened = open::open(path, options.durability, &at)?;
-        let last_key = trim::last_key(&opened.writer).map_err(|error| at.sql(&error))?;
+        let last_place = trim::last_place(&opened.writer).map_err(|error| at.sql(&error))?;
         let queue = Arc::new(Queue::new());
         let (done, finished) = watch::channel(false);
         let readers = Arc::new(Readers::new(opened.path, at.clone(), options.readers));
         let writer = Writer {
             db: opened.writer,
             at: at.clone(),
-            last_key,
+            last_place,
             on_commit: options.on_commit,
             queue: queue.clone(),
             done,
@@ -189,7 +190,7 @@ impl Store for SqliteStore {
     }
 
     async fn events(&self, task: TaskKey, after: Seq, limit: usize, bytes: usize) -> Result<Vec<LogEvent>, StoreError> {
-        self.readers.read(move |db| read::events(db, task, after, limit, bytes)).await
+        self.readers.read(move |db| log::read(db, task, after, limit, bytes)).await
     }
 
     async fn messages(&self, task: TaskKey) -> Result<Vec<(Seq, Bytes)>, StoreError> {

@@ -1,12 +1,13 @@
-//! Appends of one batch: one fenced update per run of a task's events, one insert per event.
+//! Appends of one batch: one fenced update and one row of the log per run of a task's events.
 
 use std::sync::Arc;
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension};
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension};
 
 use super::super::{Append, AppendError, IdempotencyKey, Micros, Scope, Seq, State, TaskKey};
-use super::number;
 use super::writer::{Batch, same_writer};
+use super::{log, number};
 
 /// Hears what became of the append with this index in its batch.
 pub(super) trait Tell: FnMut(&mut Batch<'_>, usize, Option<AppendError>) {}
@@ -14,15 +15,12 @@ impl<F: FnMut(&mut Batch<'_>, usize, Option<AppendError>)> Tell for F {}
 
 /// Writes appends that are sorted by task. Refusals are told, not returned: they concern one task.
 pub(super) fn appends(batch: &mut Batch<'_>, all: &[Append], mut tell: impl Tell) -> rusqlite::Result<()> {
-    let db = batch.db;
-    let mut insert = db.prepare_cached("INSERT INTO event (task, seq, at, body) VALUES (?1, ?2, ?3, ?4)")?;
-    let mut advance = db.prepare_cached("UPDATE task SET seq = ?4 WHERE key = ?1 AND epoch = ?2 AND seq = ?3 - 1")?;
     let mut start = 0;
     while let Some(run) = all[start..].chunk_by(follows).next() {
         let outcome = match check(batch, run)? {
             Checked { taken: 0, refused } => (0, refused),
             Checked { taken, refused } => {
-                if write(batch, &run[..taken], &mut advance, &mut insert)? {
+                if write(batch, &run[..taken])? {
                     (taken, refused)
                 } else {
                     (0, Some(AppendError::Fenced))
@@ -57,7 +55,7 @@ fn check(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<Checked> {
     }
     let first = &run[0];
     let head = head(batch.db, first.task)?;
-    let Some(head) = head.filter(|head| head.epoch == first.epoch && head.seq + 1 == first.seq) else {
+    let Some(head) = head.filter(|head| head.fits(first)) else {
         return Ok(Checked { taken: 0, refused: Some(AppendError::Fenced) });
     };
     for (taken, append) in run.iter().enumerate() {
@@ -71,26 +69,18 @@ fn check(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<Checked> {
 }
 
 /// Writes a whole run, or nothing when its lease or first number does not hold.
-fn write(
-    batch: &mut Batch<'_>,
-    run: &[Append],
-    advance: &mut CachedStatement<'_>,
-    insert: &mut CachedStatement<'_>,
-) -> rusqlite::Result<bool> {
+fn write(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<bool> {
     let Some((first, last)) = run.first().zip(run.last()) else {
         return Ok(true);
     };
-    let fence = (first.task.0, first.epoch, number(first.seq), number(last.seq));
-    let changed = run.iter().rev().find_map(|append| Some((append.state?, append.at)));
-    let written = match changed {
-        None => advance.execute(fence)? == 1,
-        Some((state, at)) => change_state(batch, fence, state, at)?,
-    };
-    if !written {
+    let snapshot = run.iter().rev().find_map(|append| Some((append.seq, append.snapshot.as_ref()?)));
+    let state = run.iter().rev().find_map(|append| Some((append.state?, append.at)));
+    let plain = snapshot.is_none() && state.is_none();
+    if !(plain && advance(batch, first, last)?) && !change(batch, first, last, state, snapshot)? {
         return Ok(false);
     }
+    log::events(batch, first.task, run)?;
     for append in run {
-        insert.execute((append.task.0, number(append.seq), append.at, &*append.body))?;
         if let Some(message) = &append.message {
             batch.db.prepare_cached("INSERT INTO inbox (task, seq, at, body) VALUES (?1, ?2, ?3, ?4)")?.execute((
                 append.task.0,
@@ -100,36 +90,45 @@ fn write(
             ))?;
         }
     }
-    if let Some((seq, body)) = run.iter().rev().find_map(|append| Some((append.seq, append.snapshot.as_ref()?))) {
-        batch.db.prepare_cached("INSERT OR REPLACE INTO snapshot (task, seq, body) VALUES (?1, ?2, ?3)")?.execute((
-            first.task.0,
-            number(seq),
-            &**body,
-        ))?;
-    }
     batch.events += run.len();
     Ok(true)
 }
 
-/// The fenced update where the state changes too: it moves the task in three indexes and two tallies.
-fn change_state(
+/// The fenced update of a task that goes on as before, in one step: most of a stream.
+fn advance(batch: &Batch<'_>, first: &Append, last: &Append) -> rusqlite::Result<bool> {
+    let mut update = batch
+        .db
+        .prepare_cached("UPDATE task SET seq = ?4 WHERE key = ?1 AND epoch = ?2 AND seq = ?3 - 1 AND state < 3")?;
+    Ok(update.execute((first.task.0, first.epoch, number(first.seq), number(last.seq)))? == 1)
+}
+
+/// The fenced update of everything that events can change. False when the fence does not hold.
+fn change(
     batch: &mut Batch<'_>,
-    (task, epoch, first, last): (i64, i64, i64, i64),
-    state: State,
-    at: Micros,
+    first: &Append,
+    last: &Append,
+    state: Option<(State, Micros)>,
+    snapshot: Option<(Seq, &Bytes)>,
 ) -> rusqlite::Result<bool> {
-    let Some(old) = head(batch.db, TaskKey(task))? else {
+    let head = head(batch.db, first.task)?;
+    let Some(old) = head.filter(|head| head.fits(first)) else {
         return Ok(false);
     };
+    let (new, updated) = state.unwrap_or((old.state, old.updated));
+    let (place, upto) = match snapshot {
+        None => old.snapshot,
+        Some((seq, body)) => {
+            log::drop_snapshot(batch, old.snapshot.0)?;
+            (log::snapshot(batch, first.task, body)?, number(seq))
+        }
+    };
     let mut update = batch.db.prepare_cached(
-        "UPDATE task SET seq = ?4, state = ?5, updated = ?6 WHERE key = ?1 AND epoch = ?2 AND seq = ?3 - 1",
+        "UPDATE task SET seq = ?2, state = ?3, updated = ?4, snapshot = ?5, snapshot_seq = ?6 WHERE key = ?1",
     )?;
-    if update.execute((task, epoch, first, last, state.0, at))? != 1 {
-        return Ok(false);
-    }
-    if old.state != state {
+    update.execute((first.task.0, number(last.seq), new.0, updated, place, upto))?;
+    if old.state != new {
         batch.count(old.scope.clone(), old.state, -1);
-        batch.count(old.scope, state, 1);
+        batch.count(old.scope, new, 1);
     }
     Ok(true)
 }
@@ -156,22 +155,35 @@ fn tell_run(
     }
 }
 
-/// What a fence is checked against.
+/// What a fence is checked against, and what a change replaces.
 struct Head {
     scope: Scope,
     state: State,
     seq: Seq,
     epoch: i64,
+    updated: Micros,
+    /// Its place and the event that it includes last.
+    snapshot: (i64, i64),
+}
+
+impl Head {
+    fn fits(&self, next: &Append) -> bool {
+        self.epoch == next.epoch && self.seq.checked_add(1) == Some(next.seq)
+    }
 }
 
 fn head(db: &Connection, task: TaskKey) -> rusqlite::Result<Option<Head>> {
-    let mut select = db.prepare_cached("SELECT tenant, owner, state, seq, epoch FROM task WHERE key = ?1")?;
+    let mut select = db.prepare_cached(
+        "SELECT tenant, owner, state, seq, epoch, updated, snapshot, snapshot_seq FROM task WHERE key = ?1",
+    )?;
     let head = select.query_row([task.0], |row| {
         Ok(Head {
             scope: Scope { tenant: row.get(0)?, owner: row.get(1)? },
             state: State(row.get(2)?),
             seq: row.get::<_, i64>(3)?.cast_unsigned(),
             epoch: row.get(4)?,
+            updated: row.get(5)?,
+            snapshot: (row.get(6)?, row.get(7)?),
         })
     });
     head.optional()

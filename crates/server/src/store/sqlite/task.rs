@@ -3,7 +3,7 @@
 use super::super::{Created, Lease, NewTask, StoreError, TaskKey, TaskRow};
 use super::append::{find_key, remember};
 use super::writer::Batch;
-use super::{push, read};
+use super::{log, push, read};
 
 pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> rusqlite::Result<Result<Created, StoreError>> {
     if let Some(key) = &task.key
@@ -11,16 +11,11 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> rusqlite::Result<
     {
         return Ok(Ok(Created::Known(known, seq)));
     }
-    let key = *batch.last_key + 1;
+    let key = log::next_place(batch);
     if !insert(batch, key, task)? {
         return Ok(Err(batch.at.failed("the task id exists")));
     }
-    *batch.last_key = key;
-    batch.db.prepare_cached("INSERT INTO event (task, seq, at, body) VALUES (?1, 1, ?2, ?3)")?.execute((
-        key,
-        task.at,
-        &*task.body,
-    ))?;
+    log::first_event(batch, TaskKey(key), &task.body)?;
     if let Some(used) = &task.key {
         remember(batch.db, &task.scope, &used.key, (TaskKey(key), 1, task.at))?;
     }
@@ -36,8 +31,8 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> rusqlite::Result<
 fn insert(batch: &Batch<'_>, key: i64, task: &NewTask) -> rusqlite::Result<bool> {
     let mut insert = batch.db.prepare_cached(
         "INSERT INTO task (key, tenant, id, context_id, owner, agent, state, seq, epoch, attempts,
-                           lease_node, created, updated)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, 1, 0, ?8, ?9, ?9)
+                           lease_node, created, updated, snapshot, snapshot_seq)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, 1, 0, ?8, ?9, ?9, 0, 0)
          ON CONFLICT (tenant, id) DO NOTHING",
     )?;
     let inserted = insert.execute((

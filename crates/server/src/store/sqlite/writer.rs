@@ -82,8 +82,10 @@ where
 pub(super) struct Batch<'a> {
     pub(super) db: &'a Connection,
     pub(super) at: &'a At,
-    /// The largest task key in use.
-    pub(super) last_key: &'a mut i64,
+    /// The last place of the log that was handed out.
+    pub(super) last_place: &'a mut i64,
+    /// Where events are packed, kept for its room.
+    pub(super) packed: Vec<u8>,
     /// How the number of tasks per caller and state changes; written once, at the end.
     tally: Map<(Scope, State), i64>,
     pub(super) events: usize,
@@ -125,7 +127,7 @@ enum Step {
 pub(super) struct Writer {
     pub(super) db: Connection,
     pub(super) at: At,
-    pub(super) last_key: i64,
+    pub(super) last_place: i64,
     pub(super) on_commit: Option<OnCommit>,
     pub(super) queue: Arc<Queue<Job>>,
     /// Set when the last batch is through.
@@ -193,7 +195,8 @@ impl Writer {
         let mut batch = Batch {
             db: &tx,
             at: &self.at,
-            last_key: &mut self.last_key,
+            last_place: &mut self.last_place,
+            packed: Vec::new(),
             tally: Map::default(),
             events: 0,
             told: Vec::new(),

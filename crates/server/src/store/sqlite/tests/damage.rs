@@ -155,7 +155,7 @@ async fn a_write_that_fails_leaves_its_neighbours_alone() {
     let (good, bad) = (create(&store, "good").await, create(&store, "bad").await);
     // An event that nobody appended stands where the next one belongs.
     let db = rusqlite::Connection::open(&path).unwrap();
-    db.execute("INSERT INTO event (task, seq, at, body) VALUES (?1, 2, 0, x'00')", [bad.0]).unwrap();
+    db.execute("INSERT INTO log (place, task, seq, body) VALUES (-1, ?1, 2, x'00')", [bad.0]).unwrap();
     drop(db);
     for seq in 2..100 {
         let (one, other) = tokio::join!(append(&store, good, seq, |_| ()), append(&store, bad, 2, |_| ()));
