@@ -11,6 +11,7 @@
 mod append;
 mod error;
 mod herald;
+mod hot;
 mod list;
 mod log;
 mod migrate;

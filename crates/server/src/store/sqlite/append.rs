@@ -54,7 +54,7 @@ fn check(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<Checked> {
         return Ok(all);
     }
     let first = &run[0];
-    let head = head(batch.db, first.task)?;
+    let head = head(batch, first.task)?;
     let Some(head) = head.filter(|head| head.fits(first)) else {
         return Ok(Checked { taken: 0, refused: Some(AppendError::Fenced) });
     };
@@ -73,13 +73,16 @@ fn write(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<bool> {
     let Some((first, last)) = run.first().zip(run.last()) else {
         return Ok(true);
     };
-    let snapshot = run.iter().rev().find_map(|append| Some((append.seq, append.snapshot.as_ref()?)));
-    let state = run.iter().rev().find_map(|append| Some((append.state?, append.at)));
-    let plain = snapshot.is_none() && state.is_none();
-    if !(plain && advance(batch, first, last)?) && !change(batch, first, last, state, snapshot)? {
+    let news = News {
+        state: run.iter().rev().find_map(|append| Some((append.state?, append.at))),
+        snapshot: run.iter().rev().find_map(|append| Some((append.seq, append.snapshot.as_ref()?))),
+    };
+    let plain = first.seq > 2 && news.state.is_none() && news.snapshot.is_none();
+    if plain && advance(batch, first, last)? {
+        log::events(batch, first.task, run)?;
+    } else if !change(batch, run, first, last, news)? {
         return Ok(false);
     }
-    log::events(batch, first.task, run)?;
     for append in run {
         if let Some(message) = &append.message {
             batch.db.prepare_cached("INSERT INTO inbox (task, seq, at, body) VALUES (?1, ?2, ?3, ?4)")?.execute((
@@ -102,33 +105,38 @@ fn advance(batch: &Batch<'_>, first: &Append, last: &Append) -> rusqlite::Result
     Ok(update.execute((first.task.0, first.epoch, number(first.seq), number(last.seq)))? == 1)
 }
 
-/// The fenced update of everything that events can change. False when the fence does not hold.
+/// What a run says of its task beyond its events.
+struct News<'a> {
+    state: Option<(State, Micros)>,
+    snapshot: Option<(Seq, &'a Bytes)>,
+}
+
+/// Writes the events and everything that they change. False when the fence does not hold.
 fn change(
     batch: &mut Batch<'_>,
+    run: &[Append],
     first: &Append,
     last: &Append,
-    state: Option<(State, Micros)>,
-    snapshot: Option<(Seq, &Bytes)>,
+    news: News<'_>,
 ) -> rusqlite::Result<bool> {
-    let head = head(batch.db, first.task)?;
+    let head = head(batch, first.task)?;
     let Some(old) = head.filter(|head| head.fits(first)) else {
         return Ok(false);
     };
-    let (new, updated) = state.unwrap_or((old.state, old.updated));
-    let (place, upto) = match snapshot {
+    let place = log::events(batch, first.task, run)?;
+    let second = if first.seq == 2 { place } else { old.second };
+    let (state, updated) = news.state.unwrap_or((old.state, old.updated));
+    let (snapshot, snapshot_seq) = match news.snapshot {
         None => old.snapshot,
         Some((seq, body)) => {
-            log::drop_snapshot(batch, old.snapshot.0)?;
+            log::remove(batch, old.snapshot.0)?;
             (log::snapshot(batch, first.task, body)?, number(seq))
         }
     };
-    let mut update = batch.db.prepare_cached(
-        "UPDATE task SET seq = ?2, state = ?3, updated = ?4, snapshot = ?5, snapshot_seq = ?6 WHERE key = ?1",
-    )?;
-    update.execute((first.task.0, number(last.seq), new.0, updated, place, upto))?;
-    if old.state != new {
+    batch.hot.change.execute((first.task.0, number(last.seq), state.0, updated, second, snapshot, snapshot_seq))?;
+    if old.state != state {
         batch.count(old.scope.clone(), old.state, -1);
-        batch.count(old.scope, new, 1);
+        batch.count(old.scope, state, 1);
     }
     Ok(true)
 }
@@ -162,6 +170,7 @@ struct Head {
     seq: Seq,
     epoch: i64,
     updated: Micros,
+    second: i64,
     /// Its place and the event that it includes last.
     snapshot: (i64, i64),
 }
@@ -172,18 +181,16 @@ impl Head {
     }
 }
 
-fn head(db: &Connection, task: TaskKey) -> rusqlite::Result<Option<Head>> {
-    let mut select = db.prepare_cached(
-        "SELECT tenant, owner, state, seq, epoch, updated, snapshot, snapshot_seq FROM task WHERE key = ?1",
-    )?;
-    let head = select.query_row([task.0], |row| {
+fn head(batch: &mut Batch<'_>, task: TaskKey) -> rusqlite::Result<Option<Head>> {
+    let head = batch.hot.head.query_row([task.0], |row| {
         Ok(Head {
             scope: Scope { tenant: row.get(0)?, owner: row.get(1)? },
             state: State(row.get(2)?),
             seq: row.get::<_, i64>(3)?.cast_unsigned(),
             epoch: row.get(4)?,
             updated: row.get(5)?,
-            snapshot: (row.get(6)?, row.get(7)?),
+            second: row.get(6)?,
+            snapshot: (row.get(7)?, row.get(8)?),
         })
     });
     head.optional()

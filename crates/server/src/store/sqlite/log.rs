@@ -10,17 +10,15 @@ use super::{number, read};
 /// Bounds what a reader of one event must take along.
 const ROW_BYTES: usize = 32 << 10;
 
-/// Bytes before each event: its length.
-const LENGTH: usize = size_of::<u32>();
-
 /// The next free place. Places are never used twice while the process lives, whatever is undone.
 pub(super) fn next_place(batch: &mut Batch<'_>) -> i64 {
     *batch.last_place += 1;
     *batch.last_place
 }
 
-/// Writes neighbouring events of one task, in as few rows as their size allows.
-pub(super) fn events(batch: &mut Batch<'_>, task: TaskKey, run: &[Append]) -> rusqlite::Result<()> {
+/// Writes neighbouring events of one task, in as few rows as their size allows. Returns the first place.
+pub(super) fn events(batch: &mut Batch<'_>, task: TaskKey, run: &[Append]) -> rusqlite::Result<i64> {
+    let place = *batch.last_place + 1;
     let mut rest = run;
     while let Some(first) = rest.first() {
         let mut room = ROW_BYTES;
@@ -29,43 +27,47 @@ pub(super) fn events(batch: &mut Batch<'_>, task: TaskKey, run: &[Append]) -> ru
             room = room.saturating_sub(append.body.len());
             fits
         };
-        let (row, behind) = rest.split_at(rest.iter().take_while(fits).count().max(1));
-        let mut body = std::mem::take(&mut batch.packed);
-        body.clear();
-        row.iter().for_each(|append| pack(&mut body, &append.body));
+        let (row, behind) = rest.split_at(rest.iter().take_while(fits).count());
+        let bodies = row.iter().map(|append| &*append.body);
         let place = next_place(batch);
-        insert(batch.db, place, task, number(first.seq), &body)?;
-        batch.packed = body;
+        insert_events(batch, place, task, first.seq, bodies)?;
         rest = behind;
     }
-    Ok(())
+    Ok(place)
 }
 
 /// Writes event 1 at the place that is the key of its task.
 pub(super) fn first_event(batch: &mut Batch<'_>, task: TaskKey, event: &[u8]) -> rusqlite::Result<()> {
-    let mut body = Vec::with_capacity(LENGTH + event.len());
-    pack(&mut body, event);
-    insert(batch.db, task.0, task, 1, &body)
+    insert_events(batch, task.0, task, 1, [event].into_iter())
+}
+
+fn insert_events<'a>(
+    batch: &mut Batch<'_>,
+    place: i64,
+    task: TaskKey,
+    first: Seq,
+    bodies: impl Iterator<Item = &'a [u8]>,
+) -> rusqlite::Result<()> {
+    batch.packed.clear();
+    for body in bodies {
+        pack(&mut batch.packed, body);
+    }
+    batch.hot.log.execute((place, task.0, number(first), &*batch.packed))?;
+    Ok(())
 }
 
 /// Writes a snapshot and returns its place.
 pub(super) fn snapshot(batch: &mut Batch<'_>, task: TaskKey, body: &[u8]) -> rusqlite::Result<i64> {
     let place = next_place(batch);
-    insert(batch.db, place, task, 0, body)?;
+    batch.hot.log.execute((place, task.0, 0, body))?;
     Ok(place)
 }
 
-/// Removes the snapshot at this place, if there is one: a task has one snapshot.
-pub(super) fn drop_snapshot(batch: &Batch<'_>, place: i64) -> rusqlite::Result<()> {
+/// Removes what is at this place, if it is one.
+pub(super) fn remove(batch: &Batch<'_>, place: i64) -> rusqlite::Result<()> {
     if place > 0 {
-        batch.db.prepare_cached("DELETE FROM log WHERE place = ?1 AND seq = 0")?.execute([place])?;
+        batch.db.prepare_cached("DELETE FROM log WHERE place = ?1")?.execute([place])?;
     }
-    Ok(())
-}
-
-fn insert(db: &Connection, place: i64, task: TaskKey, seq: i64, body: &[u8]) -> rusqlite::Result<()> {
-    let mut insert = db.prepare_cached("INSERT INTO log (place, task, seq, body) VALUES (?1, ?2, ?3, ?4)")?;
-    insert.execute((place, task.0, seq, body))?;
     Ok(())
 }
 
@@ -94,12 +96,20 @@ pub(super) fn read(
         let mut first = db.prepare_cached("SELECT seq, body FROM log WHERE place = ?1 AND task = ?1")?;
         found.take(first.query([task.0])?)?;
     }
-    let mut select = db.prepare_cached(
-        "SELECT seq, body FROM log INDEXED BY log_by_task WHERE task = ?1 AND seq > 1 AND seq >= ifnull(
-             (SELECT max(seq) FROM log INDEXED BY log_by_task WHERE task = ?1 AND seq > 1 AND seq <= ?2), 2)
-         ORDER BY seq",
+    let mut start =
+        db.prepare_cached("SELECT max(seq) FROM log INDEXED BY log_by_task WHERE task = ?1 AND seq > 2 AND seq <= ?2")?;
+    let next = number(after.saturating_add(1));
+    let start: Option<i64> = start.query_row((task.0, next), |row| row.get(0))?;
+    if start.is_none() {
+        let mut second = db.prepare_cached(
+            "SELECT s.seq, s.body FROM task AS t JOIN log AS s ON s.place = t.second WHERE t.key = ?1",
+        )?;
+        found.take(second.query([task.0])?)?;
+    }
+    let mut rest = db.prepare_cached(
+        "SELECT seq, body FROM log INDEXED BY log_by_task WHERE task = ?1 AND seq > 2 AND seq >= ?2 ORDER BY seq",
     )?;
-    found.take(select.query((task.0, number(after.saturating_add(1))))?)?;
+    found.take(rest.query((task.0, start.unwrap_or(0)))?)?;
     Ok(found.events)
 }
 

@@ -28,14 +28,8 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> rusqlite::Result<
 }
 
 /// False when the tenant has a task with this id.
-fn insert(batch: &Batch<'_>, key: i64, task: &NewTask) -> rusqlite::Result<bool> {
-    let mut insert = batch.db.prepare_cached(
-        "INSERT INTO task (key, tenant, id, context_id, owner, agent, state, seq, epoch, attempts,
-                           lease_node, created, updated, snapshot, snapshot_seq)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, 1, 0, ?8, ?9, ?9, 0, 0)
-         ON CONFLICT (tenant, id) DO NOTHING",
-    )?;
-    let inserted = insert.execute((
+fn insert(batch: &mut Batch<'_>, key: i64, task: &NewTask) -> rusqlite::Result<bool> {
+    let inserted = batch.hot.create.execute((
         key,
         &*task.scope.tenant,
         task.id.as_str(),

@@ -24,23 +24,28 @@ pub(super) fn candidates(db: &Connection, before: Micros, limit: usize) -> rusql
     select.query_map((before, limit_of(limit)), |row| Ok(TaskKey(row.get(0)?)))?.collect()
 }
 
-/// Removes these tasks with everything but their events after the first, which may be many.
+/// Removes these tasks with everything but the later part of their events, which may be long.
 pub(super) fn remove(batch: &mut Batch<'_>, keys: &[TaskKey], before: Micros) -> rusqlite::Result<usize> {
     let mut removed = 0;
     for key in keys {
         let mut delete = batch.db.prepare_cached(
             "DELETE FROM task WHERE key = ?1 AND updated < ?2 AND state IN (3, 4, 5, 7)
-             RETURNING tenant, owner, state, snapshot",
+             RETURNING tenant, owner, state, second, snapshot",
         )?;
         let gone = delete.query_row((key.0, before), |row| {
-            Ok((Scope { tenant: row.get(0)?, owner: row.get(1)? }, State(row.get(2)?), row.get(3)?))
+            Ok((
+                Scope { tenant: row.get(0)?, owner: row.get(1)? },
+                State(row.get(2)?),
+                [key.0, row.get(3)?, row.get(4)?],
+            ))
         });
-        let Some((scope, state, snapshot)) = gone.optional()? else {
+        let Some((scope, state, places)) = gone.optional()? else {
             continue;
         };
-        log::drop_snapshot(batch, snapshot)?;
+        for place in places {
+            log::remove(batch, place)?;
+        }
         for sql in [
-            "DELETE FROM log WHERE place = ?1 AND task = ?1",
             "DELETE FROM inbox WHERE task = ?1",
             "DELETE FROM push WHERE task = ?1",
             "INSERT INTO trash (task) VALUES (?1)",
@@ -65,7 +70,7 @@ pub(super) fn sweep(batch: &mut Batch<'_>) -> rusqlite::Result<bool> {
         };
         let mut delete = batch.db.prepare_cached(
             "DELETE FROM log WHERE place IN
-             (SELECT place FROM log INDEXED BY log_by_task WHERE task = ?1 AND seq > 1 LIMIT ?2)",
+             (SELECT place FROM log INDEXED BY log_by_task WHERE task = ?1 AND seq > 2 LIMIT ?2)",
         )?;
         let gone = i64::try_from(delete.execute((task, room))?).unwrap_or(room);
         if gone < room {

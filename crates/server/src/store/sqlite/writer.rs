@@ -15,6 +15,7 @@ use tokio::sync::{oneshot, watch};
 use super::super::{Append, AppendError, Scope, Seq, State, StoreError};
 use super::error::At;
 use super::herald::Herald;
+use super::hot::Hot;
 use super::queue::Queue;
 use super::{OnCommit, append};
 
@@ -82,6 +83,7 @@ where
 pub(super) struct Batch<'a> {
     pub(super) db: &'a Connection,
     pub(super) at: &'a At,
+    pub(super) hot: Hot<'a>,
     /// The last place of the log that was handed out.
     pub(super) last_place: &'a mut i64,
     /// Where events are packed, kept for its room.
@@ -105,7 +107,8 @@ impl Batch<'_> {
         *self.tally.entry((scope, state)).or_default() += change;
     }
 
-    fn write_tally(&mut self) -> rusqlite::Result<()> {
+    /// Writes what is written once per transaction.
+    fn finish(mut self) -> rusqlite::Result<(usize, Vec<Told>)> {
         let mut upsert = self.db.prepare_cached(
             "INSERT INTO tally (tenant, owner, state, n) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO UPDATE SET n = n + excluded.n",
@@ -113,7 +116,7 @@ impl Batch<'_> {
         for ((scope, state), change) in self.tally.drain().filter(|(_, change)| *change != 0) {
             upsert.execute((&*scope.tenant, &*scope.owner, state.0, change))?;
         }
-        Ok(())
+        Ok((self.events, self.told))
     }
 }
 
@@ -195,6 +198,7 @@ impl Writer {
         let mut batch = Batch {
             db: &tx,
             at: &self.at,
+            hot: Hot::new(&tx)?,
             last_place: &mut self.last_place,
             packed: Vec::new(),
             tally: Map::default(),
@@ -211,8 +215,7 @@ impl Writer {
                 }
             }
         }
-        batch.write_tally()?;
-        let (events, told) = (batch.events, batch.told);
+        let (events, told) = batch.finish()?;
         tx.commit()?;
         Ok((events, told))
     }

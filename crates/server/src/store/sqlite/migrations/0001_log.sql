@@ -1,19 +1,20 @@
 -- A task: one short row, rewritten by every batch of its events. Whatever is long lives in `log`.
 CREATE TABLE task (
-    key        INTEGER PRIMARY KEY, -- the place of its first event
-    tenant     TEXT    NOT NULL,
-    id         TEXT    NOT NULL,
-    context_id TEXT    NOT NULL,
-    owner      TEXT    NOT NULL,
-    agent      TEXT    NOT NULL,
-    state      INTEGER NOT NULL,
-    seq        INTEGER NOT NULL,
-    epoch      INTEGER NOT NULL,
-    attempts   INTEGER NOT NULL,
-    lease_node TEXT    NOT NULL,
-    created    INTEGER NOT NULL,
-    updated    INTEGER NOT NULL,
-    snapshot     INTEGER NOT NULL, -- its place; zero without one
+    key          INTEGER PRIMARY KEY, -- the place of its first event
+    tenant       TEXT    NOT NULL,
+    id           TEXT    NOT NULL,
+    context_id   TEXT    NOT NULL,
+    owner        TEXT    NOT NULL,
+    agent        TEXT    NOT NULL,
+    state        INTEGER NOT NULL,
+    seq          INTEGER NOT NULL,
+    epoch        INTEGER NOT NULL,
+    attempts     INTEGER NOT NULL,
+    lease_node   TEXT    NOT NULL,
+    created      INTEGER NOT NULL,
+    updated      INTEGER NOT NULL,
+    second       INTEGER NOT NULL, -- the place of its second event; zero without one
+    snapshot     INTEGER NOT NULL, -- the place of its snapshot; zero without one
     snapshot_seq INTEGER NOT NULL
 ) STRICT;
 
@@ -33,9 +34,9 @@ CREATE INDEX task_by_state ON task (state, tenant, owner, updated, id) WHERE sta
 
 -- Everything long, in the order of its arrival, so that a batch fills the last page and not one page
 -- per running task. A row holds what one batch brought of one task: events from `seq` on, each behind
--- its length in four bytes. Two kinds of rows need no index because `task` knows their place: event 1
--- stands alone at the task's key, and a snapshot, the whole task where a turn ended or rests, has
--- `seq` 0.
+-- its length in four bytes; or, with `seq` 0, a snapshot: the whole task where a turn ended or rests.
+-- Rows whose place `task` knows need no index, which is all that a short task has: event 1 stands
+-- alone, at the task's key.
 CREATE TABLE log (
     place INTEGER PRIMARY KEY,
     task  INTEGER NOT NULL,
@@ -43,7 +44,7 @@ CREATE TABLE log (
     body  BLOB    NOT NULL
 ) STRICT;
 
-CREATE UNIQUE INDEX log_by_task ON log (task, seq) WHERE seq > 1;
+CREATE UNIQUE INDEX log_by_task ON log (task, seq) WHERE seq > 2;
 
 -- The callers' messages after the first, under the number of the event that each came with.
 CREATE TABLE inbox (
