@@ -10,6 +10,7 @@
 
 mod append;
 mod error;
+mod head;
 mod herald;
 mod hot;
 mod list;
@@ -40,6 +41,7 @@ use super::{
     Store, StoreError, TaskKey, TaskRow,
 };
 use error::At;
+use head::Heads;
 use herald::Herald;
 use queue::Queue;
 use read::Readers;
@@ -108,6 +110,7 @@ impl SqliteStore {
             db: opened.writer,
             at: at.clone(),
             last_place,
+            heads: Heads::default(),
             on_commit: options.on_commit,
             queue: queue.clone(),
             done,

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::super::{Append, AppendError, IdempotencyKey, Micros, Scope, Seq, State, TaskKey};
+use super::head::Head;
 use super::writer::{Batch, same_writer};
-use super::{log, number};
+use super::{head, log, number};
 
 /// Hears what became of the append with this index in its batch.
 pub(super) trait Tell: FnMut(&mut Batch<'_>, usize, Option<AppendError>) {}
@@ -54,8 +55,7 @@ fn check(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<Checked> {
         return Ok(all);
     }
     let first = &run[0];
-    let head = head(batch, first.task)?;
-    let Some(head) = head.filter(|head| head.fits(first)) else {
+    let Some(head) = head::find(batch, first.task)?.filter(|head| head.fits(first)) else {
         return Ok(Checked { taken: 0, refused: Some(AppendError::Fenced) });
     };
     for (taken, append) in run.iter().enumerate() {
@@ -98,10 +98,11 @@ fn write(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<bool> {
 }
 
 /// The fenced update of a task that goes on as before, in one step: most of a stream.
-fn advance(batch: &Batch<'_>, first: &Append, last: &Append) -> rusqlite::Result<bool> {
+fn advance(batch: &mut Batch<'_>, first: &Append, last: &Append) -> rusqlite::Result<bool> {
     let mut update = batch
         .db
         .prepare_cached("UPDATE task SET seq = ?4 WHERE key = ?1 AND epoch = ?2 AND seq = ?3 - 1 AND state < 3")?;
+    batch.heads.forget(first.task);
     Ok(update.execute((first.task.0, first.epoch, number(first.seq), number(last.seq)))? == 1)
 }
 
@@ -119,8 +120,7 @@ fn change(
     last: &Append,
     news: News<'_>,
 ) -> rusqlite::Result<bool> {
-    let head = head(batch, first.task)?;
-    let Some(old) = head.filter(|head| head.fits(first)) else {
+    let Some(old) = head::find(batch, first.task)?.filter(|head| head.fits(first)) else {
         return Ok(false);
     };
     let place = log::events(batch, first.task, run)?;
@@ -136,8 +136,10 @@ fn change(
     batch.hot.change.execute((first.task.0, number(last.seq), state.0, updated, second, snapshot, snapshot_seq))?;
     if old.state != state {
         batch.count(old.scope.clone(), old.state, -1);
-        batch.count(old.scope, state, 1);
+        batch.count(old.scope.clone(), state, 1);
     }
+    let snapshot = (snapshot, snapshot_seq);
+    batch.heads.know(first.task, Head { state, seq: last.seq, updated, second, snapshot, ..old });
     Ok(true)
 }
 
@@ -161,39 +163,6 @@ fn tell_run(
         tell(batch, end, Some(why.unwrap_or(AppendError::Fenced)));
         end += part.len();
     }
-}
-
-/// What a fence is checked against, and what a change replaces.
-struct Head {
-    scope: Scope,
-    state: State,
-    seq: Seq,
-    epoch: i64,
-    updated: Micros,
-    second: i64,
-    /// Its place and the event that it includes last.
-    snapshot: (i64, i64),
-}
-
-impl Head {
-    fn fits(&self, next: &Append) -> bool {
-        self.epoch == next.epoch && self.seq.checked_add(1) == Some(next.seq)
-    }
-}
-
-fn head(batch: &mut Batch<'_>, task: TaskKey) -> rusqlite::Result<Option<Head>> {
-    let head = batch.hot.head.query_row([task.0], |row| {
-        Ok(Head {
-            scope: Scope { tenant: row.get(0)?, owner: row.get(1)? },
-            state: State(row.get(2)?),
-            seq: row.get::<_, i64>(3)?.cast_unsigned(),
-            epoch: row.get(4)?,
-            updated: row.get(5)?,
-            second: row.get(6)?,
-            snapshot: (row.get(7)?, row.get(8)?),
-        })
-    });
-    head.optional()
 }
 
 /// Where this caller used this key. A key whose task is gone counts as never used.

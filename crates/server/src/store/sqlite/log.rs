@@ -10,6 +10,9 @@ use super::{number, read};
 /// Bounds what a reader of one event must take along.
 const ROW_BYTES: usize = 32 << 10;
 
+/// The place of what is not there; see the schema.
+pub(super) const NOWHERE: i64 = i64::MAX;
+
 /// The next free place. Places are never used twice while the process lives, whatever is undone.
 pub(super) fn next_place(batch: &mut Batch<'_>) -> i64 {
     *batch.last_place += 1;
@@ -63,9 +66,9 @@ pub(super) fn snapshot(batch: &mut Batch<'_>, task: TaskKey, body: &[u8]) -> rus
     Ok(place)
 }
 
-/// Removes what is at this place, if it is one.
+/// Removes what is at this place.
 pub(super) fn remove(batch: &Batch<'_>, place: i64) -> rusqlite::Result<()> {
-    if place > 0 {
+    if place != NOWHERE {
         batch.db.prepare_cached("DELETE FROM log WHERE place = ?1")?.execute([place])?;
     }
     Ok(())

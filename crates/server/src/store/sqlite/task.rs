@@ -2,6 +2,7 @@
 
 use super::super::{Created, Lease, NewTask, StoreError, TaskKey, TaskRow};
 use super::append::{find_key, remember};
+use super::head::Head;
 use super::writer::Batch;
 use super::{log, push, read};
 
@@ -22,6 +23,9 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> rusqlite::Result<
     if let Some(config) = &task.push {
         push::put(batch, TaskKey(key), config)?;
     }
+    let scope = task.scope.clone();
+    let (state, updated, none) = (task.state, task.at, log::NOWHERE);
+    batch.heads.know(TaskKey(key), Head { scope, state, seq: 1, epoch: 1, updated, second: none, snapshot: (none, 0) });
     batch.count(task.scope.clone(), task.state, 1);
     batch.events += 1;
     Ok(Ok(Created::New(TaskKey(key))))
@@ -39,6 +43,7 @@ fn insert(batch: &mut Batch<'_>, key: i64, task: &NewTask) -> rusqlite::Result<b
         task.state.0,
         &*task.lease.node,
         task.at,
+        log::NOWHERE,
     ))?;
     Ok(inserted == 1)
 }
@@ -54,6 +59,7 @@ pub(super) fn claim(
         "UPDATE task SET epoch = epoch + 1, attempts = iif(?3, attempts + 1, 0), lease_node = ?4
          WHERE key = ?1 AND epoch = ?2",
     )?;
+    batch.heads.forget(task);
     if update.execute((task.0, epoch, retry, &*lease.node))? == 0 {
         return Ok(None);
     }

@@ -14,6 +14,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::super::{Append, AppendError, Scope, Seq, State, StoreError};
 use super::error::At;
+use super::head::Heads;
 use super::herald::Herald;
 use super::hot::Hot;
 use super::queue::Queue;
@@ -84,6 +85,7 @@ pub(super) struct Batch<'a> {
     pub(super) db: &'a Connection,
     pub(super) at: &'a At,
     pub(super) hot: Hot<'a>,
+    pub(super) heads: &'a mut Heads,
     /// The last place of the log that was handed out.
     pub(super) last_place: &'a mut i64,
     /// Where events are packed, kept for its room.
@@ -131,6 +133,7 @@ pub(super) struct Writer {
     pub(super) db: Connection,
     pub(super) at: At,
     pub(super) last_place: i64,
+    pub(super) heads: Heads,
     pub(super) on_commit: Option<OnCommit>,
     pub(super) queue: Arc<Queue<Job>>,
     /// Set when the last batch is through.
@@ -174,6 +177,7 @@ impl Writer {
                 self.herald.tell(move || succeed(steps, told));
             }
             Err(error) => {
+                self.heads.forget_all();
                 let error = self.at.sql(&error);
                 if !mem::replace(&mut self.failing, true) {
                     tracing::error!(%error, "the store cannot write");
@@ -199,6 +203,7 @@ impl Writer {
             db: &tx,
             at: &self.at,
             hot: Hot::new(&tx)?,
+            heads: &mut self.heads,
             last_place: &mut self.last_place,
             packed: Vec::new(),
             tally: Map::default(),

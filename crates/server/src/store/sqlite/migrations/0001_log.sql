@@ -1,4 +1,6 @@
 -- A task: one short row, rewritten by every batch of its events. Whatever is long lives in `log`.
+-- A place that is not yet known is the largest number there is: it takes more room than the one that
+-- replaces it, so that a row does not grow out of its page.
 CREATE TABLE task (
     key          INTEGER PRIMARY KEY, -- the place of its first event
     tenant       TEXT    NOT NULL,
@@ -13,8 +15,8 @@ CREATE TABLE task (
     lease_node   TEXT    NOT NULL,
     created      INTEGER NOT NULL,
     updated      INTEGER NOT NULL,
-    second       INTEGER NOT NULL, -- the place of its second event; zero without one
-    snapshot     INTEGER NOT NULL, -- the place of its snapshot; zero without one
+    second       INTEGER NOT NULL, -- the place of its second event
+    snapshot     INTEGER NOT NULL, -- the place of its snapshot
     snapshot_seq INTEGER NOT NULL
 ) STRICT;
 
