@@ -47,8 +47,8 @@ struct Checked {
     refused: Option<AppendError>,
 }
 
-/// Looks before writing, so that a refusal leaves nothing to undo. Only keys need that: without
-/// them the update itself tells whether the lease and the number hold.
+/// Looks before writing, so that a refusal leaves nothing to undo. Only keys need that: `write` looks
+/// at the lease and the number itself.
 fn check(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<Checked> {
     let all = Checked { taken: run.len(), refused: None };
     if run.iter().all(|append| append.key.is_none()) {
@@ -107,6 +107,7 @@ fn advance(batch: &mut Batch<'_>, first: &Append, last: &Append) -> rusqlite::Re
 }
 
 /// What a run says of its task beyond its events.
+#[derive(Clone, Copy)]
 struct News<'a> {
     state: Option<(State, Micros)>,
     snapshot: Option<(Seq, &'a Bytes)>,
@@ -133,7 +134,22 @@ fn change(
             (log::snapshot(batch, first.task, body)?, number(seq))
         }
     };
-    batch.hot.change.execute((first.task.0, number(last.seq), state.0, updated, second, snapshot, snapshot_seq))?;
+    let fence = (old.epoch, number(old.seq));
+    let changed = batch.hot.change.execute((
+        first.task.0,
+        number(last.seq),
+        state.0,
+        updated,
+        second,
+        snapshot,
+        snapshot_seq,
+        fence.0,
+        fence.1,
+    ))?;
+    if changed != 1 {
+        // Undoes the whole batch, and with it what the writer remembers.
+        return Err(rusqlite::Error::StatementChangedRows(changed));
+    }
     if old.state != state {
         batch.count(old.scope.clone(), old.state, -1);
         batch.count(old.scope.clone(), state, 1);

@@ -7,7 +7,7 @@ pub(super) struct Hot<'a> {
     pub(super) create: CachedStatement<'a>,
     /// What a fence is checked against.
     pub(super) head: CachedStatement<'a>,
-    /// Everything that events change.
+    /// Everything that events change, under the fence once more: what the writer remembers is not the truth.
     pub(super) change: CachedStatement<'a>,
     /// A row of the log.
     pub(super) log: CachedStatement<'a>,
@@ -28,7 +28,7 @@ impl<'a> Hot<'a> {
             )?,
             change: db.prepare_cached(
                 "UPDATE task SET seq = ?2, state = ?3, updated = ?4, second = ?5, snapshot = ?6, snapshot_seq = ?7
-                 WHERE key = ?1",
+                 WHERE key = ?1 AND epoch = ?8 AND seq = ?9",
             )?,
             log: db.prepare_cached("INSERT INTO log (place, task, seq, body) VALUES (?1, ?2, ?3, ?4)")?,
         })
