@@ -10,8 +10,11 @@
 
 mod append;
 mod error;
+mod head;
 mod herald;
+mod hot;
 mod list;
+mod log;
 mod migrate;
 mod open;
 mod push;
@@ -39,6 +42,7 @@ use super::{
     Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 use error::At;
+use head::Heads;
 use herald::Herald;
 use queue::Queue;
 use read::Readers;
@@ -99,14 +103,15 @@ impl SqliteStore {
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
         let at = At::new(path);
         let opened = open::open(path, options.durability, &at)?;
-        let last_key = trim::last_key(&opened.writer).map_err(|error| at.sql(&error))?;
+        let last_place = trim::last_place(&opened.writer).map_err(|error| at.sql(&error))?;
         let queue = Arc::new(Queue::new());
         let (done, finished) = watch::channel(false);
         let readers = Arc::new(Readers::new(opened.path, at.clone(), options.readers));
         let writer = Writer {
             db: opened.writer,
             at: at.clone(),
-            last_key,
+            last_place,
+            heads: Heads::default(),
             on_commit: options.on_commit,
             queue: queue.clone(),
             done,
@@ -190,7 +195,7 @@ impl Store for SqliteStore {
     }
 
     async fn events(&self, task: TaskKey, after: Seq, limit: usize, bytes: usize) -> Result<Vec<LogEvent>, StoreError> {
-        self.readers.read(move |db| read::events(db, task, after, limit, bytes)).await
+        self.readers.read(move |db| log::read(db, task, after, limit, bytes)).await
     }
 
     async fn messages(&self, task: TaskKey) -> Result<Vec<(Seq, Bytes)>, StoreError> {

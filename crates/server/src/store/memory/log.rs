@@ -164,7 +164,7 @@ impl Log {
         let Some(shelf) = self.shelves.get(&query.scope) else {
             return ListPage::default();
         };
-        let (keys, total) = shelf.page(query, |key| self.tasks.get(&key).map(|entry| entry.row.state));
+        let (keys, total) = shelf.page(query, |key| self.tasks.get(&key).map(|entry| &entry.row));
         let more = keys.len() > query.limit;
         let rows = keys.iter().take(query.limit).filter_map(|key| self.tasks.get(key));
         ListPage { tasks: rows.map(|entry| entry.row.clone()).collect(), total, more }

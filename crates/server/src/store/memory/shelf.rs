@@ -11,10 +11,12 @@ use super::super::{ListQuery, Micros, State, TaskKey, TaskRow};
 /// Where a task stands: by its last state change, then by id. The key is only carried along.
 type Place = (Micros, TaskId, TaskKey);
 
-/// One caller's tasks, three times in order: all, by conversation and by state.
+/// One caller's tasks: those that are worked on, which are few and change, and the others three times in
+/// order: all, by conversation and by state.
 #[derive(Default)]
 pub(super) struct Shelf {
-    all: BTreeSet<Place>,
+    active: BTreeSet<Place>,
+    settled: BTreeSet<Place>,
     contexts: Map<ContextId, BTreeSet<Place>>,
     states: Map<State, BTreeSet<Place>>,
 }
@@ -22,41 +24,51 @@ pub(super) struct Shelf {
 impl Shelf {
     pub(super) fn insert(&mut self, row: &TaskRow) {
         let place = (row.updated, row.id.clone(), row.key);
+        if row.state.is_active() {
+            self.active.insert(place);
+            return;
+        }
         self.contexts.entry(row.context_id.clone()).or_default().insert(place.clone());
         self.states.entry(row.state).or_default().insert(place.clone());
-        self.all.insert(place);
+        self.settled.insert(place);
     }
 
     pub(super) fn remove(&mut self, row: &TaskRow) {
         let place = (row.updated, row.id.clone(), row.key);
-        self.all.remove(&place);
+        if row.state.is_active() {
+            self.active.remove(&place);
+            return;
+        }
+        self.settled.remove(&place);
         take(&mut self.contexts, &row.context_id, &place);
         take(&mut self.states, &row.state, &place);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.active.is_empty() && self.settled.is_empty()
     }
 
-    /// The keys of all tasks whose state changed before this moment.
+    /// The keys of all settled tasks whose state changed before this moment.
     pub(super) fn before(&self, before: Micros) -> impl Iterator<Item = TaskKey> {
-        self.all.iter().take_while(move |place| place.0 < before).map(|place| place.2)
+        self.settled.iter().take_while(move |place| place.0 < before).map(|place| place.2)
     }
 
     /// The keys of a page and of the task behind it, if there is one, and the total of all pages.
-    /// `state` tells a task's state where the order of a conversation is filtered by it.
-    pub(super) fn page(&self, query: &ListQuery, state: impl Fn(TaskKey) -> Option<State>) -> (Vec<TaskKey>, u64) {
-        let filter = query.state.filter(|_| query.context_id.is_some());
-        let Some(places) = self.view(query) else {
-            return (Vec::new(), 0);
+    /// `row` finds a task where an order holds more than the query asks for.
+    pub(super) fn page<'a>(
+        &self,
+        query: &ListQuery,
+        row: impl Fn(TaskKey) -> Option<&'a TaskRow>,
+    ) -> (Vec<TaskKey>, u64) {
+        let matches = |place: &Place| row(place.2).is_some_and(|row| asked_for(query, row));
+        // A settled task needs no second look unless it was looked for in two ways.
+        let sure = query.state.is_none() || query.context_id.is_none();
+        let settled = self.view(query);
+        let count = |places: &BTreeSet<Place>, sure: bool| match query.since {
+            None if sure => places.len(),
+            since => places.range(bounds(since, None)).filter(|place| sure || matches(place)).count(),
         };
-        let matches = |place: &&Place| filter.is_none_or(|want| state(place.2) == Some(want));
-
-        let total = if query.since.is_none() && filter.is_none() {
-            places.len()
-        } else {
-            places.range(bounds(query.since, None)).filter(matches).count()
-        };
+        let total = count(&self.active, false) + settled.map_or(0, |places| count(places, sure));
         let after = query.after.as_ref().map(|after| (after.updated, after.id.clone()));
         // Ids are unique inside a tenant, so the smallest key makes the bound exclusive.
         let end = after.map(|(updated, id)| (updated, id, TaskKey(i64::MIN)));
@@ -65,17 +77,29 @@ impl Shelf {
         {
             return (Vec::new(), total as u64);
         }
-        let page = places.range(bounds(query.since, end)).rev().filter(matches).map(|place| place.2);
-        (page.take(query.limit.saturating_add(1)).collect(), total as u64)
+        let most = query.limit.saturating_add(1);
+        let page = |places: &BTreeSet<Place>, sure: bool| {
+            let range = places.range(bounds(query.since, end.clone())).rev();
+            range.filter(|place| sure || matches(place)).take(most).cloned().collect::<Vec<_>>()
+        };
+        let mut places = page(&self.active, false);
+        places.extend(settled.map(|settled| page(settled, sure)).unwrap_or_default());
+        places.sort_by(|a, b| b.cmp(a));
+        (places.into_iter().take(most).map(|place| place.2).collect(), total as u64)
     }
 
     fn view(&self, query: &ListQuery) -> Option<&BTreeSet<Place>> {
         match (&query.context_id, query.state) {
             (Some(context), _) => self.contexts.get(context),
             (None, Some(state)) => self.states.get(&state),
-            (None, None) => Some(&self.all),
+            (None, None) => Some(&self.settled),
         }
     }
+}
+
+fn asked_for(query: &ListQuery, row: &TaskRow) -> bool {
+    query.state.is_none_or(|state| row.state == state)
+        && query.context_id.as_ref().is_none_or(|context| row.context_id == *context)
 }
 
 fn bounds(since: Option<Micros>, end: Option<Place>) -> (Bound<Place>, Bound<Place>) {

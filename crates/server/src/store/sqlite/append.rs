@@ -1,12 +1,14 @@
-//! Appends of one batch: one fenced update per run of a task's events, one insert per event.
+//! Appends of one batch: one fenced update and one row of the log per run of a task's events.
 
 use std::sync::Arc;
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension};
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension};
 
 use super::super::{Append, AppendError, IdempotencyKey, Micros, Scope, Seq, State, TaskKey};
-use super::number;
+use super::head::Head;
 use super::writer::{Batch, same_writer};
+use super::{head, log, number};
 
 /// Hears what became of the append with this index in its batch.
 pub(super) trait Tell: FnMut(&mut Batch<'_>, usize, Option<AppendError>) {}
@@ -14,15 +16,12 @@ impl<F: FnMut(&mut Batch<'_>, usize, Option<AppendError>)> Tell for F {}
 
 /// Writes appends that are sorted by task. Refusals are told, not returned: they concern one task.
 pub(super) fn appends(batch: &mut Batch<'_>, all: &[Append], mut tell: impl Tell) -> rusqlite::Result<()> {
-    let db = batch.db;
-    let mut insert = db.prepare_cached("INSERT INTO event (task, seq, at, body) VALUES (?1, ?2, ?3, ?4)")?;
-    let mut advance = db.prepare_cached("UPDATE task SET seq = ?4 WHERE key = ?1 AND epoch = ?2 AND seq = ?3 - 1")?;
     let mut start = 0;
     while let Some(run) = all[start..].chunk_by(follows).next() {
         let outcome = match check(batch, run)? {
             Checked { taken: 0, refused } => (0, refused),
             Checked { taken, refused } => {
-                if write(batch, &run[..taken], &mut advance, &mut insert)? {
+                if write(batch, &run[..taken])? {
                     (taken, refused)
                 } else {
                     (0, Some(AppendError::Fenced))
@@ -48,16 +47,15 @@ struct Checked {
     refused: Option<AppendError>,
 }
 
-/// Looks before writing, so that a refusal leaves nothing to undo. Only keys need that: without
-/// them the update itself tells whether the lease and the number hold.
+/// Looks before writing, so that a refusal leaves nothing to undo. Only keys need that: `write` looks
+/// at the lease and the number itself.
 fn check(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<Checked> {
     let all = Checked { taken: run.len(), refused: None };
     if run.iter().all(|append| append.key.is_none()) {
         return Ok(all);
     }
     let first = &run[0];
-    let head = head(batch.db, first.task)?;
-    let Some(head) = head.filter(|head| head.epoch == first.epoch && head.seq + 1 == first.seq) else {
+    let Some(head) = head::find(batch, first.task)?.filter(|head| head.fits(first)) else {
         return Ok(Checked { taken: 0, refused: Some(AppendError::Fenced) });
     };
     for (taken, append) in run.iter().enumerate() {
@@ -71,26 +69,21 @@ fn check(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<Checked> {
 }
 
 /// Writes a whole run, or nothing when its lease or first number does not hold.
-fn write(
-    batch: &mut Batch<'_>,
-    run: &[Append],
-    advance: &mut CachedStatement<'_>,
-    insert: &mut CachedStatement<'_>,
-) -> rusqlite::Result<bool> {
+fn write(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<bool> {
     let Some((first, last)) = run.first().zip(run.last()) else {
         return Ok(true);
     };
-    let fence = (first.task.0, first.epoch, number(first.seq), number(last.seq));
-    let changed = run.iter().rev().find_map(|append| Some((append.state?, append.at)));
-    let written = match changed {
-        None => advance.execute(fence)? == 1,
-        Some((state, at)) => change_state(batch, fence, state, at)?,
+    let news = News {
+        state: run.iter().rev().find_map(|append| Some((append.state?, append.at))),
+        snapshot: run.iter().rev().find_map(|append| Some((append.seq, append.snapshot.as_ref()?))),
     };
-    if !written {
+    let plain = first.seq > 2 && news.state.is_none() && news.snapshot.is_none();
+    if plain && advance(batch, first, last)? {
+        log::events(batch, first.task, run)?;
+    } else if !change(batch, run, first, last, news)? {
         return Ok(false);
     }
     for append in run {
-        insert.execute((append.task.0, number(append.seq), append.at, &*append.body))?;
         if let Some(message) = &append.message {
             batch.db.prepare_cached("INSERT INTO inbox (task, seq, at, body) VALUES (?1, ?2, ?3, ?4)")?.execute((
                 append.task.0,
@@ -100,37 +93,69 @@ fn write(
             ))?;
         }
     }
-    if let Some((seq, body)) = run.iter().rev().find_map(|append| Some((append.seq, append.snapshot.as_ref()?))) {
-        batch.db.prepare_cached("INSERT OR REPLACE INTO snapshot (task, seq, body) VALUES (?1, ?2, ?3)")?.execute((
-            first.task.0,
-            number(seq),
-            &**body,
-        ))?;
-    }
     batch.events += run.len();
     Ok(true)
 }
 
-/// The fenced update where the state changes too: it moves the task in three indexes and two tallies.
-fn change_state(
+/// The fenced update of a task that goes on as before, in one step: most of a stream.
+fn advance(batch: &mut Batch<'_>, first: &Append, last: &Append) -> rusqlite::Result<bool> {
+    let mut update = batch
+        .db
+        .prepare_cached("UPDATE task SET seq = ?4 WHERE key = ?1 AND epoch = ?2 AND seq = ?3 - 1 AND state < 3")?;
+    batch.heads.forget(first.task);
+    Ok(update.execute((first.task.0, first.epoch, number(first.seq), number(last.seq)))? == 1)
+}
+
+/// What a run says of its task beyond its events.
+#[derive(Clone, Copy)]
+struct News<'a> {
+    state: Option<(State, Micros)>,
+    snapshot: Option<(Seq, &'a Bytes)>,
+}
+
+/// Writes the events and everything that they change. False when the fence does not hold.
+fn change(
     batch: &mut Batch<'_>,
-    (task, epoch, first, last): (i64, i64, i64, i64),
-    state: State,
-    at: Micros,
+    run: &[Append],
+    first: &Append,
+    last: &Append,
+    news: News<'_>,
 ) -> rusqlite::Result<bool> {
-    let Some(old) = head(batch.db, TaskKey(task))? else {
+    let Some(old) = head::find(batch, first.task)?.filter(|head| head.fits(first)) else {
         return Ok(false);
     };
-    let mut update = batch.db.prepare_cached(
-        "UPDATE task SET seq = ?4, state = ?5, updated = ?6 WHERE key = ?1 AND epoch = ?2 AND seq = ?3 - 1",
-    )?;
-    if update.execute((task, epoch, first, last, state.0, at))? != 1 {
-        return Ok(false);
+    let place = log::events(batch, first.task, run)?;
+    let second = if first.seq == 2 { place } else { old.second };
+    let (state, updated) = news.state.unwrap_or((old.state, old.updated));
+    let (snapshot, snapshot_seq) = match news.snapshot {
+        None => old.snapshot,
+        Some((seq, body)) => {
+            log::remove(batch, old.snapshot.0)?;
+            (log::snapshot(batch, first.task, body)?, number(seq))
+        }
+    };
+    let fence = (old.epoch, number(old.seq));
+    let changed = batch.hot.change.execute((
+        first.task.0,
+        number(last.seq),
+        state.0,
+        updated,
+        second,
+        snapshot,
+        snapshot_seq,
+        fence.0,
+        fence.1,
+    ))?;
+    if changed != 1 {
+        // Undoes the whole batch, and with it what the writer remembers.
+        return Err(rusqlite::Error::StatementChangedRows(changed));
     }
     if old.state != state {
         batch.count(old.scope.clone(), old.state, -1);
-        batch.count(old.scope, state, 1);
+        batch.count(old.scope.clone(), state, 1);
     }
+    let snapshot = (snapshot, snapshot_seq);
+    batch.heads.know(first.task, Head { state, seq: last.seq, updated, second, snapshot, ..old });
     Ok(true)
 }
 
@@ -154,27 +179,6 @@ fn tell_run(
         tell(batch, end, Some(why.unwrap_or(AppendError::Fenced)));
         end += part.len();
     }
-}
-
-/// What a fence is checked against.
-struct Head {
-    scope: Scope,
-    state: State,
-    seq: Seq,
-    epoch: i64,
-}
-
-fn head(db: &Connection, task: TaskKey) -> rusqlite::Result<Option<Head>> {
-    let mut select = db.prepare_cached("SELECT tenant, owner, state, seq, epoch FROM task WHERE key = ?1")?;
-    let head = select.query_row([task.0], |row| {
-        Ok(Head {
-            scope: Scope { tenant: row.get(0)?, owner: row.get(1)? },
-            state: State(row.get(2)?),
-            seq: row.get::<_, i64>(3)?.cast_unsigned(),
-            epoch: row.get(4)?,
-        })
-    });
-    head.optional()
 }
 
 /// Where this caller used this key. A key whose task is gone counts as never used.

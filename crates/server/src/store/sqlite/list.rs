@@ -1,51 +1,87 @@
-//! Pages of tasks: each filter walks an index that is in listing order already.
+//! Pages of tasks: each filter walks one or two indexes that are in listing order already.
 
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-use super::super::{ListPage, ListQuery, State};
+use super::super::{ListPage, ListQuery, TaskRow};
 use super::{limit_of, read};
 
-/// The one state that the index `task_by_state` leaves out.
-const COMPLETED: State = State(3);
+/// Which tasks an index holds, in the words of its definition.
+struct Walk {
+    index: &'static str,
+    holds: &'static str,
+}
+
+const ACTIVE: Walk = Walk { index: "task_active", holds: "t.state < 3" };
+const BY_TIME: Walk = Walk { index: "task_by_time", holds: "t.state > 2" };
+const BY_CONTEXT: Walk = Walk { index: "task_by_context", holds: "t.state > 2" };
+const BY_STATE: Walk = Walk { index: "task_by_state", holds: "t.state > 3" };
+
+/// The walks that together meet every task that the query asks for, and none of them twice.
+fn walks(query: &ListQuery) -> Vec<Walk> {
+    let settled = if query.context_id.is_some() { BY_CONTEXT } else { BY_TIME };
+    match query.state {
+        None => vec![ACTIVE, settled],
+        Some(state) if state.0 < 3 => vec![ACTIVE],
+        Some(state) if state.0 > 3 && query.context_id.is_none() => vec![BY_STATE],
+        Some(_) => vec![settled],
+    }
+}
 
 /// A page and its total, from one moment.
 pub(super) fn list(db: &Connection, query: &ListQuery) -> rusqlite::Result<ListPage> {
     let moment = db.unchecked_transaction()?;
     let total = total(&moment, query)?;
-    let mut tasks = Vec::new();
+    let mut tasks: Vec<TaskRow> = Vec::new();
     if total > 0 {
-        let (sql, values) = page_sql(query);
-        let mut select = moment.prepare_cached(&sql)?;
-        let rows = select.query_map(rusqlite::params_from_iter(values), read::row)?;
-        tasks = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+        for (sql, values) in page_sql(query) {
+            let mut select = moment.prepare_cached(&sql)?;
+            for row in select.query_map(rusqlite::params_from_iter(values), read::row)? {
+                tasks.push(row?);
+            }
+        }
     }
     moment.finish()?;
+    tasks.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
     let more = tasks.len() > query.limit;
     tasks.truncate(query.limit);
     Ok(ListPage { tasks, total, more })
 }
 
 fn total(db: &Connection, query: &ListQuery) -> rusqlite::Result<u64> {
-    let counted = if query.context_id.is_none() && query.since.is_none() {
-        let mut sql = String::from("SELECT ifnull(sum(n), 0) FROM tally WHERE tenant = ? AND owner = ?");
-        let mut values = scope(query);
-        if let Some(state) = query.state {
-            sql.push_str(" AND state = ?");
-            values.push(state.0.into());
-        }
-        (sql, values)
-    } else {
-        let (filter, values) = conditions(query, "");
-        (format!("SELECT count(*) FROM task AS t {filter}"), values)
-    };
-    let mut select = db.prepare_cached(&counted.0)?;
-    select.query_row(rusqlite::params_from_iter(counted.1), |row| row.get(0)).map(i64::cast_unsigned)
+    if query.context_id.is_none() && query.since.is_none() {
+        return tallied(db, query);
+    }
+    let mut total = 0;
+    for walk in walks(query) {
+        let (filter, values) = conditions(query, &walk, "");
+        total += count(db, &format!("SELECT count(*) FROM task AS t {filter}"), values)?;
+    }
+    Ok(total)
 }
 
-/// A page and the task behind it.
-pub(super) fn page_sql(query: &ListQuery) -> (String, Vec<Value>) {
-    let (filter, mut values) = conditions(query, "LEFT JOIN snapshot AS s ON s.task = t.key");
+fn tallied(db: &Connection, query: &ListQuery) -> rusqlite::Result<u64> {
+    let mut sql = String::from("SELECT ifnull(sum(n), 0) FROM tally WHERE tenant = ? AND owner = ?");
+    let mut values = scope(query);
+    if let Some(state) = query.state {
+        sql.push_str(" AND state = ?");
+        values.push(state.0.into());
+    }
+    count(db, &sql, values)
+}
+
+fn count(db: &Connection, sql: &str, values: Vec<Value>) -> rusqlite::Result<u64> {
+    let mut select = db.prepare_cached(sql)?;
+    select.query_row(rusqlite::params_from_iter(values), |row| row.get(0)).map(i64::cast_unsigned)
+}
+
+/// For each walk, a page and the task behind it.
+pub(super) fn page_sql(query: &ListQuery) -> Vec<(String, Vec<Value>)> {
+    walks(query).iter().map(|walk| walk_sql(query, walk)).collect()
+}
+
+fn walk_sql(query: &ListQuery, walk: &Walk) -> (String, Vec<Value>) {
+    let (filter, mut values) = conditions(query, walk, read::SNAPSHOT);
     let mut sql = format!("SELECT {} FROM task AS t {filter}", read::COLUMNS);
     if let Some(after) = &query.after {
         sql.push_str(" AND (t.updated, t.id) < (?, ?)");
@@ -58,14 +94,9 @@ pub(super) fn page_sql(query: &ListQuery) -> (String, Vec<Value>) {
 }
 
 /// Which index to walk and what must hold. Without statistics SQLite would only guess the index.
-fn conditions(query: &ListQuery, join: &str) -> (String, Vec<Value>) {
-    let rare = query.state.filter(|state| query.context_id.is_none() && *state != COMPLETED);
-    let index = match (&query.context_id, rare) {
-        (Some(_), _) => "task_by_context",
-        (None, Some(_)) => "task_by_state",
-        (None, None) => "task_by_time",
-    };
-    let mut sql = format!("INDEXED BY {index} {join} WHERE t.tenant = ? AND t.owner = ?");
+fn conditions(query: &ListQuery, walk: &Walk, join: &str) -> (String, Vec<Value>) {
+    let Walk { index, holds } = walk;
+    let mut sql = format!("INDEXED BY {index} {join} WHERE t.tenant = ? AND t.owner = ? AND {holds}");
     let mut values = scope(query);
     if let Some(context) = &query.context_id {
         sql.push_str(" AND t.context_id = ?");
@@ -74,9 +105,6 @@ fn conditions(query: &ListQuery, join: &str) -> (String, Vec<Value>) {
     if let Some(state) = query.state {
         sql.push_str(" AND t.state = ?");
         values.push(state.0.into());
-    }
-    if rare.is_some() {
-        sql.push_str(" AND t.state <> 3");
     }
     if let Some(since) = query.since {
         sql.push_str(" AND t.updated >= ?");

@@ -10,9 +10,9 @@ use tokio::sync::Semaphore;
 
 use nuncio_protocol::{ContextId, TaskId};
 
-use super::super::{LogEvent, Scope, Seq, State, StoreError, TaskKey, TaskRow};
+use super::super::{Scope, Seq, State, StoreError, TaskKey, TaskRow};
 use super::error::At;
-use super::{limit_of, number, open};
+use super::{limit_of, open};
 
 /// Read-only connections. Readers never wait for the writer, nor the writer for them.
 pub(super) struct Readers {
@@ -63,9 +63,12 @@ impl Readers {
     }
 }
 
-/// The columns of a [`TaskRow`], for `task AS t LEFT JOIN snapshot AS s`.
+/// The columns of a [`TaskRow`], for `task AS t` and [`SNAPSHOT`].
 pub(super) const COLUMNS: &str = "t.key, t.tenant, t.owner, t.id, t.context_id, t.agent, t.state, \
-     t.seq, t.epoch, t.attempts, s.body, ifnull(s.seq, 0), t.created, t.updated, t.lease_node <> ''";
+     t.seq, t.epoch, t.attempts, s.body, t.snapshot_seq, t.created, t.updated, t.lease_node <> ''";
+
+/// Joins a task with its snapshot.
+pub(super) const SNAPSHOT: &str = "LEFT JOIN log AS s ON s.place = t.snapshot";
 
 pub(super) fn row(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
     Ok(TaskRow {
@@ -91,53 +94,29 @@ pub(super) fn bytes(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {
 }
 
 pub(super) fn task_by_key(db: &Connection, key: TaskKey) -> rusqlite::Result<Option<TaskRow>> {
-    let mut select = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM task AS t LEFT JOIN snapshot AS s ON s.task = t.key WHERE t.key = ?1"
-    ))?;
+    let mut select = db.prepare_cached(&format!("SELECT {COLUMNS} FROM task AS t {SNAPSHOT} WHERE t.key = ?1"))?;
     select.query_row([key.0], row).optional()
 }
 
 pub(super) fn task(db: &Connection, scope: &Scope, id: &TaskId) -> rusqlite::Result<Option<TaskRow>> {
     let mut select = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM task AS t INDEXED BY task_by_id LEFT JOIN snapshot AS s ON s.task = t.key
+        "SELECT {COLUMNS} FROM task AS t INDEXED BY task_by_id {SNAPSHOT}
          WHERE t.tenant = ?1 AND t.id = ?2 AND t.owner = ?3"
     ))?;
     select.query_row((&*scope.tenant, id.as_str(), &*scope.owner), row).optional()
 }
 
 pub(super) fn abandoned(db: &Connection, node: &str, limit: usize) -> rusqlite::Result<Vec<TaskRow>> {
-    // The inner query sorts keys, not snapshots. `<> 3` says what the IN says already, in the words of
+    // The inner query sorts keys, not snapshots. `< 3` says what the IN says already, in the words of
     // the partial index.
     let mut select = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM task AS t LEFT JOIN snapshot AS s ON s.task = t.key
-         WHERE t.key IN (SELECT key FROM task INDEXED BY task_by_state
-                         WHERE state IN (1, 2) AND state <> 3 AND lease_node <> ?1
+        "SELECT {COLUMNS} FROM task AS t {SNAPSHOT}
+         WHERE t.key IN (SELECT key FROM task INDEXED BY task_active
+                         WHERE state IN (1, 2) AND state < 3 AND lease_node <> ?1
                          ORDER BY created, key LIMIT ?2)
          ORDER BY t.created, t.key"
     ))?;
     select.query_map((node, limit_of(limit)), row)?.collect()
-}
-
-pub(super) fn events(
-    db: &Connection,
-    task: TaskKey,
-    after: Seq,
-    limit: usize,
-    mut room: usize,
-) -> rusqlite::Result<Vec<LogEvent>> {
-    let mut select =
-        db.prepare_cached("SELECT seq, body FROM event WHERE task = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3")?;
-    let mut rows = select.query((task.0, number(after), limit_of(limit)))?;
-    let mut events = Vec::new();
-    while let Some(row) = rows.next()? {
-        let body = bytes(row, 1)?;
-        room = room.saturating_sub(body.len());
-        events.push(LogEvent { seq: row.get::<_, i64>(0)?.cast_unsigned(), body });
-        if room == 0 {
-            break;
-        }
-    }
-    Ok(events)
 }
 
 pub(super) fn messages(db: &Connection, task: TaskKey) -> rusqlite::Result<Vec<(Seq, Bytes)>> {

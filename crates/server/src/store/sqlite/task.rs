@@ -2,8 +2,9 @@
 
 use super::super::{Created, Lease, NewTask, StoreError, TaskKey, TaskRow};
 use super::append::{find_key, remember};
+use super::head::Head;
 use super::writer::Batch;
-use super::{push, read};
+use super::{log, push, read};
 
 pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> rusqlite::Result<Result<Created, StoreError>> {
     if let Some(key) = &task.key
@@ -11,36 +12,28 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> rusqlite::Result<
     {
         return Ok(Ok(Created::Known(known, seq)));
     }
-    let key = *batch.last_key + 1;
+    let key = log::next_place(batch);
     if !insert(batch, key, task)? {
         return Ok(Err(batch.at.failed("the task id exists")));
     }
-    *batch.last_key = key;
-    batch.db.prepare_cached("INSERT INTO event (task, seq, at, body) VALUES (?1, 1, ?2, ?3)")?.execute((
-        key,
-        task.at,
-        &*task.body,
-    ))?;
+    log::first_event(batch, TaskKey(key), &task.body)?;
     if let Some(used) = &task.key {
         remember(batch.db, &task.scope, &used.key, (TaskKey(key), 1, task.at))?;
     }
     if let Some(config) = &task.push {
         push::put(batch, TaskKey(key), config)?;
     }
+    let scope = task.scope.clone();
+    let (state, updated, none) = (task.state, task.at, log::NOWHERE);
+    batch.heads.know(TaskKey(key), Head { scope, state, seq: 1, epoch: 1, updated, second: none, snapshot: (none, 0) });
     batch.count(task.scope.clone(), task.state, 1);
     batch.events += 1;
     Ok(Ok(Created::New(TaskKey(key))))
 }
 
 /// False when the tenant has a task with this id.
-fn insert(batch: &Batch<'_>, key: i64, task: &NewTask) -> rusqlite::Result<bool> {
-    let mut insert = batch.db.prepare_cached(
-        "INSERT INTO task (key, tenant, id, context_id, owner, agent, state, seq, epoch, attempts,
-                           lease_node, created, updated)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, 1, 0, ?8, ?9, ?9)
-         ON CONFLICT (tenant, id) DO NOTHING",
-    )?;
-    let inserted = insert.execute((
+fn insert(batch: &mut Batch<'_>, key: i64, task: &NewTask) -> rusqlite::Result<bool> {
+    let inserted = batch.hot.create.execute((
         key,
         &*task.scope.tenant,
         task.id.as_str(),
@@ -50,6 +43,7 @@ fn insert(batch: &Batch<'_>, key: i64, task: &NewTask) -> rusqlite::Result<bool>
         task.state.0,
         &*task.lease.node,
         task.at,
+        log::NOWHERE,
     ))?;
     Ok(inserted == 1)
 }
@@ -65,6 +59,7 @@ pub(super) fn claim(
         "UPDATE task SET epoch = epoch + 1, attempts = iif(?3, attempts + 1, 0), lease_node = ?4
          WHERE key = ?1 AND epoch = ?2",
     )?;
+    batch.heads.forget(task);
     if update.execute((task.0, epoch, retry, &*lease.node))? == 0 {
         return Ok(None);
     }

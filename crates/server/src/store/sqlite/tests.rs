@@ -169,6 +169,35 @@ async fn what_was_handed_over_survives_a_drop() {
     assert_eq!(store.events(task, 0, usize::MAX, usize::MAX).await.unwrap().len(), 3_000);
 }
 
+/// Events that came at once share rows, which readers do not notice.
+#[tokio::test]
+async fn a_replay_starts_and_stops_anywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("log.db")).unwrap();
+    let task = create(&store, "t").await;
+    let (last, mut heard) = watch::channel(None);
+    let ack: Arc<dyn Acknowledge> = Arc::new(Last(last));
+    for seq in 2..=200 {
+        let body = Bytes::from(format!("{seq:01000}"));
+        let (message, key, snapshot, state) = (None, None, None, None);
+        store.append(Append { task, epoch: 1, seq, body, at: 1, state, snapshot, message, key, ack: ack.clone() });
+    }
+    heard.wait_for(|last| *last == Some(Ok(200))).await.unwrap();
+    for after in 0..=201 {
+        for (limit, room) in [(1, 1), (7, usize::MAX), (usize::MAX, 5_000), (usize::MAX, usize::MAX)] {
+            let events = store.events(task, after, limit, room).await.unwrap();
+            let most = usize::try_from(200_u64.saturating_sub(after)).unwrap();
+            // The first event is short, so that one more may fit.
+            let fits = if room == 5_000 { 5 + usize::from(after == 0) } else { usize::MAX };
+            assert_eq!(events.len(), most.min(limit).min(fits), "{after} {limit} {room}");
+            assert!(events.iter().map(|event| event.seq).eq((after + 1)..=(after + events.len() as Seq)));
+            assert!(
+                events.iter().filter(|event| event.seq > 1).all(|event| event.body == format!("{:01000}", event.seq))
+            );
+        }
+    }
+}
+
 /// The files as a killed process leaves them: nothing is closed, and the write-ahead log is full.
 #[tokio::test]
 async fn whatever_was_confirmed_survives_a_crash() {

@@ -3,13 +3,13 @@
 use rusqlite::{Connection, OptionalExtension};
 
 use super::super::{Micros, Scope, State, TaskKey};
-use super::limit_of;
 use super::writer::Batch;
+use super::{limit_of, log};
 
 /// Tasks per transaction.
 pub(super) const TASKS: usize = 64;
 
-/// Rows of events or keys per transaction.
+/// Rows of the log or keys per transaction.
 pub(super) const ROWS: i64 = 2_000;
 
 /// Finished tasks from before this moment, found without looking at the others: caller by caller,
@@ -19,27 +19,33 @@ pub(super) fn candidates(db: &Connection, before: Micros, limit: usize) -> rusql
         "SELECT t.key FROM (SELECT DISTINCT tenant, owner FROM tally) AS who
          CROSS JOIN task AS t INDEXED BY task_by_time
          WHERE t.tenant = who.tenant AND t.owner = who.owner AND t.updated < ?1
-           AND t.state IN (3, 4, 5, 7) LIMIT ?2",
+           AND t.state > 2 AND t.state IN (3, 4, 5, 7) LIMIT ?2",
     )?;
     select.query_map((before, limit_of(limit)), |row| Ok(TaskKey(row.get(0)?)))?.collect()
 }
 
-/// Removes these tasks with everything but their events, which may be many and go one by one.
+/// Removes these tasks with everything but the later part of their events, which may be long.
 pub(super) fn remove(batch: &mut Batch<'_>, keys: &[TaskKey], before: Micros) -> rusqlite::Result<usize> {
     let mut removed = 0;
     for key in keys {
         let mut delete = batch.db.prepare_cached(
             "DELETE FROM task WHERE key = ?1 AND updated < ?2 AND state IN (3, 4, 5, 7)
-             RETURNING tenant, owner, state",
+             RETURNING tenant, owner, state, second, snapshot",
         )?;
         let gone = delete.query_row((key.0, before), |row| {
-            Ok((Scope { tenant: row.get(0)?, owner: row.get(1)? }, State(row.get(2)?)))
+            Ok((
+                Scope { tenant: row.get(0)?, owner: row.get(1)? },
+                State(row.get(2)?),
+                [key.0, row.get(3)?, row.get(4)?],
+            ))
         });
-        let Some((scope, state)) = gone.optional()? else {
+        let Some((scope, state, places)) = gone.optional()? else {
             continue;
         };
+        for place in places {
+            log::remove(batch, place)?;
+        }
         for sql in [
-            "DELETE FROM snapshot WHERE task = ?1",
             "DELETE FROM inbox WHERE task = ?1",
             "DELETE FROM push WHERE task = ?1",
             "INSERT INTO trash (task) VALUES (?1)",
@@ -58,18 +64,15 @@ pub(super) fn remove(batch: &mut Batch<'_>, keys: &[TaskKey], before: Micros) ->
 pub(super) fn sweep(batch: &mut Batch<'_>) -> rusqlite::Result<bool> {
     let mut room = ROWS;
     while room > 0 {
-        let mut next = batch.db.prepare_cached(
-            "SELECT task, (SELECT min(seq) FROM event WHERE event.task = trash.task) FROM trash LIMIT 1",
-        )?;
-        let found = next.query_row([], |row| Ok((row.get(0)?, row.get(1)?)));
-        let Some((task, first)): Option<(i64, Option<i64>)> = found.optional()? else {
+        let mut next = batch.db.prepare_cached("SELECT task FROM trash LIMIT 1")?;
+        let Some(task): Option<i64> = next.query_row([], |row| row.get(0)).optional()? else {
             return Ok(false);
         };
-        let mut gone = 0;
-        if let Some(first) = first {
-            let mut delete = batch.db.prepare_cached("DELETE FROM event WHERE task = ?1 AND seq < ?2")?;
-            gone = i64::try_from(delete.execute((task, first + room))?).unwrap_or(room);
-        }
+        let mut delete = batch.db.prepare_cached(
+            "DELETE FROM log WHERE place IN
+             (SELECT place FROM log INDEXED BY log_by_task WHERE task = ?1 AND seq > 2 LIMIT ?2)",
+        )?;
+        let gone = i64::try_from(delete.execute((task, room))?).unwrap_or(room);
         if gone < room {
             batch.db.prepare_cached("DELETE FROM trash WHERE task = ?1")?.execute([task])?;
         }
@@ -94,10 +97,10 @@ pub(super) fn forget_callers(batch: &mut Batch<'_>) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The largest key that was ever handed out, as far as anything may still point to it.
-pub(super) fn last_key(db: &Connection) -> rusqlite::Result<i64> {
+/// The largest place that was ever handed out, as far as anything may still point to it.
+pub(super) fn last_place(db: &Connection) -> rusqlite::Result<i64> {
     db.query_row(
-        "SELECT max(ifnull((SELECT max(key) FROM task), 0),
+        "SELECT max(ifnull((SELECT max(place) FROM log), 0), ifnull((SELECT max(key) FROM task), 0),
                     ifnull((SELECT value FROM mark WHERE name = 'trimmed'), 0))",
         [],
         |row| row.get(0),

@@ -14,7 +14,9 @@ use tokio::sync::{oneshot, watch};
 
 use super::super::{Append, AppendError, Scope, Seq, State, StoreError};
 use super::error::At;
+use super::head::Heads;
 use super::herald::Herald;
+use super::hot::Hot;
 use super::queue::Queue;
 use super::{OnCommit, append};
 
@@ -82,8 +84,12 @@ where
 pub(super) struct Batch<'a> {
     pub(super) db: &'a Connection,
     pub(super) at: &'a At,
-    /// The largest task key in use.
-    pub(super) last_key: &'a mut i64,
+    pub(super) hot: Hot<'a>,
+    pub(super) heads: &'a mut Heads,
+    /// The last place of the log that was handed out.
+    pub(super) last_place: &'a mut i64,
+    /// Where events are packed, kept for its room.
+    pub(super) packed: Vec<u8>,
     /// How the number of tasks per caller and state changes; written once, at the end.
     tally: Map<(Scope, State), i64>,
     pub(super) events: usize,
@@ -103,7 +109,8 @@ impl Batch<'_> {
         *self.tally.entry((scope, state)).or_default() += change;
     }
 
-    fn write_tally(&mut self) -> rusqlite::Result<()> {
+    /// Writes what is written once per transaction.
+    fn finish(mut self) -> rusqlite::Result<(usize, Vec<Told>)> {
         let mut upsert = self.db.prepare_cached(
             "INSERT INTO tally (tenant, owner, state, n) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO UPDATE SET n = n + excluded.n",
@@ -111,7 +118,7 @@ impl Batch<'_> {
         for ((scope, state), change) in self.tally.drain().filter(|(_, change)| *change != 0) {
             upsert.execute((&*scope.tenant, &*scope.owner, state.0, change))?;
         }
-        Ok(())
+        Ok((self.events, self.told))
     }
 }
 
@@ -125,7 +132,8 @@ enum Step {
 pub(super) struct Writer {
     pub(super) db: Connection,
     pub(super) at: At,
-    pub(super) last_key: i64,
+    pub(super) last_place: i64,
+    pub(super) heads: Heads,
     pub(super) on_commit: Option<OnCommit>,
     pub(super) queue: Arc<Queue<Job>>,
     /// Set when the last batch is through.
@@ -169,6 +177,7 @@ impl Writer {
                 self.herald.tell(move || succeed(steps, told));
             }
             Err(error) => {
+                self.heads.forget_all();
                 let error = self.at.sql(&error);
                 if !mem::replace(&mut self.failing, true) {
                     tracing::error!(%error, "the store cannot write");
@@ -193,7 +202,10 @@ impl Writer {
         let mut batch = Batch {
             db: &tx,
             at: &self.at,
-            last_key: &mut self.last_key,
+            hot: Hot::new(&tx)?,
+            heads: &mut self.heads,
+            last_place: &mut self.last_place,
+            packed: Vec::new(),
             tally: Map::default(),
             events: 0,
             told: Vec::new(),
@@ -208,8 +220,7 @@ impl Writer {
                 }
             }
         }
-        batch.write_tally()?;
-        let (events, told) = (batch.events, batch.told);
+        let (events, told) = batch.finish()?;
         tx.commit()?;
         Ok((events, told))
     }

@@ -1,50 +1,52 @@
--- A task: one short row, rewritten by every batch of its events. Whatever is long lives elsewhere.
+-- A task: one short row, rewritten by every batch of its events. Whatever is long lives in `log`.
+-- A place that is not yet known is the largest number there is: it takes more room than the one that
+-- replaces it, so that a row does not grow out of its page.
 CREATE TABLE task (
-    key        INTEGER PRIMARY KEY,
-    tenant     TEXT    NOT NULL,
-    id         TEXT    NOT NULL,
-    context_id TEXT    NOT NULL,
-    owner      TEXT    NOT NULL,
-    agent      TEXT    NOT NULL,
-    state      INTEGER NOT NULL,
-    seq        INTEGER NOT NULL,
-    epoch      INTEGER NOT NULL,
-    attempts   INTEGER NOT NULL,
-    lease_node TEXT    NOT NULL,
-    created    INTEGER NOT NULL,
-    updated    INTEGER NOT NULL
+    key          INTEGER PRIMARY KEY, -- the place of its first event
+    tenant       TEXT    NOT NULL,
+    id           TEXT    NOT NULL,
+    context_id   TEXT    NOT NULL,
+    owner        TEXT    NOT NULL,
+    agent        TEXT    NOT NULL,
+    state        INTEGER NOT NULL,
+    seq          INTEGER NOT NULL,
+    epoch        INTEGER NOT NULL,
+    attempts     INTEGER NOT NULL,
+    lease_node   TEXT    NOT NULL,
+    created      INTEGER NOT NULL,
+    updated      INTEGER NOT NULL,
+    second       INTEGER NOT NULL, -- the place of its second event
+    snapshot     INTEGER NOT NULL, -- the place of its snapshot
+    snapshot_seq INTEGER NOT NULL
 ) STRICT;
 
 CREATE UNIQUE INDEX task_by_id ON task (tenant, id);
 
+-- Submitted (1) and working (2) tasks: few, and gone from here when their turn ends. The indexes
+-- of the many others are thus written once per turn, and a listing is a walk through each kind.
+CREATE INDEX task_active ON task (tenant, owner, updated, id, state, context_id) WHERE state < 3;
+
 -- `state` comes last so that counts under a filter read the index alone.
-CREATE INDEX task_by_time ON task (tenant, owner, updated, id, state);
-CREATE INDEX task_by_context ON task (tenant, owner, context_id, updated, id, state);
+CREATE INDEX task_by_time ON task (tenant, owner, updated, id, state) WHERE state > 2;
+CREATE INDEX task_by_context ON task (tenant, owner, context_id, updated, id, state) WHERE state > 2;
 
--- Completed (3) is what nearly every task becomes; without those this index stays small, finds the
--- active tasks at once, and pages through the rare states.
-CREATE INDEX task_by_state ON task (state, tenant, owner, updated, id) WHERE state <> 3;
+-- Completed (3) is what nearly every task becomes; without those this index stays small and pages
+-- through the rare states.
+CREATE INDEX task_by_state ON task (state, tenant, owner, updated, id) WHERE state > 3;
 
--- The whole task where a turn ended or rests. Apart from its row, because changing any column of a
--- row writes all of it again.
-CREATE TABLE snapshot (
-    task INTEGER PRIMARY KEY,
-    seq  INTEGER NOT NULL,
-    body BLOB    NOT NULL
+-- Everything long, in the order of its arrival, so that a batch fills the last page and not one page
+-- per running task. A row holds what one batch brought of one task: events from `seq` on, each behind
+-- its length in four bytes; or, with `seq` 0, a snapshot: the whole task where a turn ended or rests.
+-- Rows whose place `task` knows need no index, which is all that a short task has: event 1 stands
+-- alone, at the task's key.
+CREATE TABLE log (
+    place INTEGER PRIMARY KEY,
+    task  INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    body  BLOB    NOT NULL
 ) STRICT;
 
--- Events lie in the order of their arrival, so that a batch fills the last page and not one page per
--- running task; the index has little to write per event. Clustered by task, 64 streaming tasks get
--- through about two thirds of the appends for one and a half times the CPU; in return a replay of
--- 1,000 events takes a third to a half of the time. Appends are the many, replays the few.
-CREATE TABLE event (
-    task INTEGER NOT NULL,
-    seq  INTEGER NOT NULL,
-    at   INTEGER NOT NULL,
-    body BLOB    NOT NULL
-) STRICT;
-
-CREATE UNIQUE INDEX event_by_task ON event (task, seq);
+CREATE UNIQUE INDEX log_by_task ON log (task, seq) WHERE seq > 2;
 
 -- The callers' messages after the first, under the number of the event that each came with.
 CREATE TABLE inbox (

@@ -154,12 +154,13 @@ async fn a_write_that_fails_leaves_its_neighbours_alone() {
     let Place { _folder, path } = place();
     let store = open(&path).unwrap();
     let (good, bad) = (create(&store, "good").await, create(&store, "bad").await);
+    append(&store, bad, 2, |_| ()).await.unwrap();
     // An event that nobody appended stands where the next one belongs.
     let db = rusqlite::Connection::open(&path).unwrap();
-    db.execute("INSERT INTO event (task, seq, at, body) VALUES (?1, 2, 0, x'00')", [bad.0]).unwrap();
+    db.execute("INSERT INTO log (place, task, seq, body) VALUES (-1, ?1, 3, x'00')", [bad.0]).unwrap();
     drop(db);
     for seq in 2..100 {
-        let (one, other) = tokio::join!(append(&store, good, seq, |_| ()), append(&store, bad, 2, |_| ()));
+        let (one, other) = tokio::join!(append(&store, good, seq, |_| ()), append(&store, bad, 3, |_| ()));
         assert_eq!(one, Ok(seq));
         assert!(matches!(other, Err(AppendError::Store(StoreError::Failed { .. }))), "{other:?}");
     }
