@@ -5,6 +5,7 @@
 
 use nuncio_protocol::{AgentExtension, Artifact, ArtifactId, Message, Metadata, Part, TaskState, Value, json};
 
+use crate::artifact::FILE;
 use crate::engine::approval::HITL;
 use crate::engine::turn::{ToolCall, Usage};
 use crate::engine::{Exposure, Update};
@@ -34,6 +35,7 @@ pub fn extensions(exposure: Exposure) -> Vec<AgentExtension> {
         all.push(declare(TOOL, "Tool calls, in the metadata of status updates"));
     }
     all.push(declare(USAGE, "Token usage, in the metadata of the status that ends a turn"));
+    all.push(declare(FILE, "Hash and size of files that are kept apart, in the metadata of artifact parts"));
     all.push(declare(INPUT, "What an input-required task waits for, in the metadata of its message"));
     all.push(declare(HITL, "Approvals in the form of kagent, for clients that activate it"));
     all

@@ -66,8 +66,8 @@ pub struct Workspaces {
 
 impl Workspaces {
     /// `default` for whoever asks for none. Without `roots`, only that folder and what is below.
-    pub fn new(default: PathBuf, roots: Vec<PathBuf>) -> Result<Self, WorkspaceError> {
-        let default = configured(&default)?;
+    pub fn new(default: impl AsRef<Path>, roots: Vec<PathBuf>) -> Result<Self, WorkspaceError> {
+        let default = configured(default.as_ref())?;
         let mut all = vec![default.clone()];
         for root in roots {
             all.push(configured(&root)?);

@@ -46,10 +46,8 @@ pub(crate) fn find(task: &Task, artifact: &str, part: Option<usize>) -> Option<F
 fn is_one(artifact: &Artifact) -> bool {
     artifact.parts.len() > 1
         && artifact.parts.windows(2).all(|pair| {
-            let same = match (&pair[0].content, &pair[1].content) {
-                (Content::Text(_), Content::Text(_)) | (Content::Raw(_), Content::Raw(_)) => true,
-                _ => false,
-            };
+            let contents = (&pair[0].content, &pair[1].content);
+            let same = matches!(contents, (Content::Text(_), Content::Text(_)) | (Content::Raw(_), Content::Raw(_)));
             same && pair[0].filename == pair[1].filename && pair[0].media_type == pair[1].media_type
         })
 }

@@ -40,9 +40,8 @@ impl From<Errno> for OpenError {
         match errno {
             // A link that leaves the folder, a magic link, or a link where none may be.
             Errno::XDEV | Errno::LOOP | Errno::MLINK => Self::Outside,
-            Errno::NOENT | Errno::NOTDIR => Self::Missing,
-            // What the kernel cannot even read as a path.
-            Errno::INVAL | Errno::NAMETOOLONG => Self::Missing,
+            // Also what the kernel cannot even read as a path.
+            Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::NAMETOOLONG => Self::Missing,
             other => Self::Io(other.into()),
         }
     }
@@ -159,12 +158,13 @@ fn refuse_magic(path: &Path) -> Result<(), OpenError> {
     use rustix::fs::{CWD, ResolveFlags};
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS) {
-        Ok(_) => Ok(()),
-        Err(Errno::NOSYS | Errno::PERM) if ["/proc", "/dev", "/sys"].iter().any(|at| path.starts_with(at)) => {
-            Err(OpenError::Outside)
+        // A system that cannot tell: no link at all may be on the way.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let relative = path.strip_prefix("/").map_err(|_| OpenError::Outside)?;
+            let root = rustix::fs::open("/", FOLDER, Mode::empty())?;
+            walk(root.as_fd(), relative, flags, Mode::empty()).map(drop)
         }
-        Err(Errno::NOSYS | Errno::PERM) => Ok(()),
-        Err(errno) => Err(errno.into()),
+        opened => Ok(opened.map(drop)?),
     }
 }
 
@@ -182,13 +182,12 @@ pub(super) fn make_folders(dir: impl AsFd, path: &Path) -> Result<(), OpenError>
         let parent = open(dir.as_fd(), &made, FOLDER, Mode::empty(), Follow::Inside)?;
         made.push(name);
         match open(parent.as_fd(), Path::new(name), FOLDER, Mode::empty(), Follow::Never) {
-            Ok(_) => {}
+            // A link: whether it stays inside is seen with the next step.
+            Ok(_) | Err(OpenError::Outside) => {}
             Err(OpenError::Missing) => match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno.into()),
             },
-            // A link: whether it stays inside is seen with the next step.
-            Err(OpenError::Outside) => {}
             Err(error) => return Err(error),
         }
     }

@@ -81,7 +81,7 @@ fn what_leaves_the_roots_is_refused_with_one_text() {
 #[test]
 fn magic_links_are_refused_even_where_they_lead_inside() {
     let here = std::env::current_dir().expect("a folder");
-    let workspaces = Workspaces::new(here, Vec::new()).expect("a folder");
+    let workspaces = Workspaces::new(&here, Vec::new()).expect("a folder");
     refused(&workspaces, "/proc/self/cwd");
     refused(&workspaces, &format!("/proc/{}/cwd", std::process::id()));
 }
@@ -148,22 +148,22 @@ fn a_process_starts_in_the_folder_that_was_checked() {
     assert_eq!(String::from_utf8_lossy(&said.stdout).trim(), "deep");
 }
 
-fn metadata(value: Value) -> Metadata {
+fn metadata(value: &Value) -> Metadata {
     value.as_object().cloned().expect("an object")
 }
 
 #[test]
 fn the_request_is_asked_before_the_message() {
     let none = Metadata::new();
-    let native = metadata(json!({ WORKSPACE: { "path": "/a" } }));
-    let plain = metadata(json!({ WORKSPACE: "/b" }));
-    let iac = metadata(json!({ "iac_code": { "cwd": "/c", "channel": "x" } }));
+    let native = metadata(&json!({ WORKSPACE: { "path": "/a" } }));
+    let plain = metadata(&json!({ WORKSPACE: "/b" }));
+    let iac = metadata(&json!({ "iac_code": { "cwd": "/c", "channel": "x" } }));
     let wanted = |request: &Metadata, message: &Metadata| wanted_workspace(request, message).expect("good");
     assert_eq!(wanted(&none, &none), None);
     assert_eq!(wanted(&native, &iac).as_deref(), Some("/a"));
     assert_eq!(wanted(&iac, &native).as_deref(), Some("/c"));
     assert_eq!(wanted(&none, &plain).as_deref(), Some("/b"));
-    let unset = metadata(json!({ WORKSPACE: null, "iac_code": { "cwd": null } }));
+    let unset = metadata(&json!({ WORKSPACE: null, "iac_code": { "cwd": null } }));
     assert_eq!(wanted(&unset, &iac).as_deref(), Some("/c"));
 }
 
@@ -178,7 +178,7 @@ fn a_wish_of_the_wrong_type_is_refused() {
         json!({ "iac_code": { "cwd": 7 } }),
         json!({ "iac_code": { "cwd": { "path": "/a" } } }),
     ] {
-        let wrong = metadata(wrong);
+        let wrong = metadata(&wrong);
         for (request, message) in [(&wrong, &Metadata::new()), (&Metadata::new(), &wrong)] {
             assert_eq!(wanted_workspace(request, message).expect_err("refused").to_string(), REFUSED);
         }

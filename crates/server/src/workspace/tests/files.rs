@@ -110,7 +110,7 @@ fn a_folder_that_flips_never_shows_what_is_outside() {
     let seen = tree.flipping("good", &outside, || {
         let read = |n: u32| {
             let name = Path::new("flip/secret.txt");
-            let name = if n % 2 == 0 { name.to_owned() } else { tree.inside.join(name) };
+            let name = if n.is_multiple_of(2) { name.to_owned() } else { tree.inside.join(name) };
             workspace.read(name, 1000).ok()
         };
         (0..1000).filter_map(read).collect::<Vec<_>>()
