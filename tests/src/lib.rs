@@ -14,10 +14,12 @@ pub mod raw;
 
 mod random;
 mod sse;
+mod stage;
 
 pub use random::Random;
 pub use reqwest::RequestBuilder;
 pub use sse::{Sse, SseEvent};
+pub use stage::{Stage, fake};
 
 /// The longest that anything in a test may take.
 pub const PATIENCE: Duration = Duration::from_secs(30);

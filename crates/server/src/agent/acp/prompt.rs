@@ -118,7 +118,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.md"), "# A").unwrap();
         std::fs::write(folder.path().join("p.png"), [1, 2, 3]).unwrap();
-        let workspace = Workspaces::new(folder.path().into(), vec![]).unwrap().choose(None).unwrap();
+        let workspace = Workspaces::new(folder.path(), vec![]).unwrap().choose(None).unwrap();
         let here = workspace.path().to_str().unwrap().to_owned();
         let parts: Vec<Part> = parts
             .iter()

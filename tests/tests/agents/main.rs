@@ -1,0 +1,5 @@
+//! Agents that are programs, behind the real server: what each dialect becomes, how they live, where they work.
+
+mod life;
+mod places;
+mod roster;
