@@ -49,6 +49,14 @@ pub trait Agent: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Whether its work has no effect but the answer. The turn of such an agent begins while its task is
+    /// still on its way to the disk, and a short one is stored with the task at once. Nobody sees any of it
+    /// before; but after a crash in that moment nothing is known of the task, and whoever sends the message
+    /// again has it worked on again. So an agent that acts on the world must not say so.
+    fn is_pure(&self) -> bool {
+        false
+    }
+
     /// What a crash in the middle of a turn means for this agent.
     fn on_crash(&self) -> OnCrash {
         OnCrash::Fail

@@ -19,6 +19,10 @@ pub struct Demo;
 
 #[async_trait]
 impl Agent for Demo {
+    fn is_pure(&self) -> bool {
+        true
+    }
+
     async fn run(&self, turn: &mut Turn) -> Result<(), AgentError> {
         let text = turn.text_in();
         match turn.answering() {

@@ -36,7 +36,7 @@ impl Engine {
     }
 
     async fn stop(&self, live: &Arc<Live>) -> Result<(), Error> {
-        if let Some(control) = self.schedule.control(live.key) {
+        if let Some(control) = self.schedule.control(live.key()) {
             control.stop(Stop::Canceled);
             if control.has_begun() {
                 let patience = self.options.cancel_grace + Duration::from_secs(1);
@@ -53,7 +53,7 @@ impl Engine {
         }
         if let Ok(seq) = written {
             // A turn that began meanwhile hears of it too.
-            if let Some(control) = self.schedule.control(live.key) {
+            if let Some(control) = self.schedule.control(live.key()) {
                 control.stop(Stop::Canceled);
             }
             let _ = live.durable(seq).await;
