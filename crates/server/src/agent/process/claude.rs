@@ -39,6 +39,8 @@ const WIRE: Wire = Wire {
         "authentication_failed",
         "no api key",
     ],
+    no_session: "no conversation found with session id",
+    api_error: None,
     exits: &[],
 };
 
