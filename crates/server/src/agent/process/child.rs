@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::kin::{self, Kin};
-use super::lines::{LONGEST_LINE, Lines};
+use super::lines::{LONGEST_LINE, Lines, Read};
 use super::report::Exit;
 use super::tail::Tail;
 
@@ -107,14 +107,25 @@ impl Child {
     /// The next line of stdout; `None` when there are no more, or when the program is gone and whoever
     /// else holds the pipe says nothing. Nothing is lost when the future is dropped.
     pub(crate) async fn line(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            match self.read(Duration::MAX).await? {
+                Read::Line(line) => return Ok(Some(line)),
+                Read::Pause => {}
+                Read::End => return Ok(None),
+            }
+        }
+    }
+
+    /// The same, and also when nothing comes for `pause` in the middle of a line.
+    pub(crate) async fn read(&mut self, pause: Duration) -> io::Result<Read> {
         if !self.gone {
             tokio::select! {
                 biased;
-                line = self.stdout.next() => return line,
+                read = self.stdout.read(pause) => return read,
                 _ = self.process.wait() => self.gone = true,
             }
         }
-        timeout(LAST_WORDS, self.stdout.next()).await.unwrap_or(Ok(None))
+        timeout(LAST_WORDS, self.stdout.read(pause)).await.unwrap_or(Ok(Read::End))
     }
 
     /// A line that was read already.
