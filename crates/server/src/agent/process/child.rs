@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::kin::{self, Kin};
-use super::lines::{LONGEST_LINE, Lines};
+use super::lines::{Heard, LONGEST_LINE, Lines};
 use super::report::Exit;
 use super::tail::Tail;
 
@@ -64,6 +64,7 @@ pub(crate) struct Child {
     listening: tokio::task::JoinHandle<()>,
     /// Values that must not appear in what others read.
     secrets: Vec<String>,
+    home: Option<String>,
     gone: bool,
 }
 
@@ -100,21 +101,36 @@ impl Child {
             listening: tokio::spawn(listen(stderr, tail.clone())),
             stderr: tail,
             secrets: super::environment::secrets(&start.environment),
+            home: super::environment::home(&start.environment),
             gone: false,
         })
     }
 
-    /// The next line of stdout; `None` when there are no more, or when the program is gone and whoever
-    /// else holds the pipe says nothing. Nothing is lost when the future is dropped.
-    pub(crate) async fn line(&mut self) -> io::Result<Option<Bytes>> {
+    /// What stdout brings next; the end also when the program is gone and whoever else holds the pipe
+    /// says nothing. Nothing is lost when the future is dropped.
+    pub(crate) async fn hear(&mut self) -> io::Result<Heard> {
         if !self.gone {
             tokio::select! {
                 biased;
-                line = self.stdout.next() => return line,
+                heard = self.stdout.hear() => return heard,
                 _ = self.process.wait() => self.gone = true,
             }
         }
-        timeout(LAST_WORDS, self.stdout.next()).await.unwrap_or(Ok(None))
+        match timeout(LAST_WORDS, self.stdout.hear()).await {
+            Ok(heard) => heard,
+            Err(_) => Ok(self.stdout.rest().map_or(Heard::End, Heard::Line)),
+        }
+    }
+
+    /// The next line of stdout, or `None` at the end. Nothing is lost when the future is dropped.
+    pub(crate) async fn line(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            match self.hear().await? {
+                Heard::Line(line) => return Ok(Some(line)),
+                Heard::Piece => {}
+                Heard::End => return Ok(None),
+            }
+        }
     }
 
     /// A line that was read already.
@@ -188,7 +204,7 @@ impl Child {
         Exit {
             code: status.and_then(|status| status.code()),
             signal: status.and_then(|status| status.signal()),
-            stderr: self.stderr.lock().clean(&self.secrets),
+            stderr: self.stderr.lock().clean(&self.secrets, self.home.as_deref()),
         }
     }
 }

@@ -12,6 +12,7 @@ use super::child::{Child, Patience, Start};
 use super::context_pack::augment;
 use super::environment::environment;
 use super::kin::Kin;
+use super::lines::Heard;
 use super::report::{Dialect, File, Input, Launch, Order, Program, Report, Step};
 use crate::agent::workplace::Workplace;
 use crate::agent::{Agent, AgentError, Approval, Arrival, OnCrash, Pending, Session, ToolCall, ToolStep, Turn};
@@ -103,6 +104,11 @@ impl ProcessAgent {
             let hint = match error.kind() {
                 std::io::ErrorKind::NotFound => "it is not installed, or not on the server's PATH".to_owned(),
                 std::io::ErrorKind::PermissionDenied => "it is not executable".to_owned(),
+                std::io::ErrorKind::ArgumentListTooLong => {
+                    "the prompt is too long for an argument; a command that reads it from its input takes any \
+                     (prompt-by: stdin)"
+                        .to_owned()
+                }
                 _ => error.to_string(),
             };
             tracing::error!(program = self.binary(), %error, "an agent cannot be started");
@@ -129,8 +135,16 @@ impl Agent for ProcessAgent {
             }
             Input::Open(bytes) => child.write(bytes),
         }
-        let mut drive =
-            Drive { turn, child, dialect, session, queue: VecDeque::new(), verdict: None, grace: self.options.grace };
+        let mut drive = Drive {
+            turn,
+            child,
+            dialect,
+            session,
+            resumes: order.session.is_some(),
+            queue: VecDeque::new(),
+            verdict: None,
+            grace: self.options.grace,
+        };
         drive.follow().await?;
         drive.finish().await
     }
@@ -183,6 +197,8 @@ struct Drive<'a> {
     child: Child,
     dialect: Box<dyn Dialect>,
     session: Session,
+    /// Whether it was told to continue a conversation and has not shown yet that it knows it.
+    resumes: bool,
     /// What the program reported and nobody has handled yet.
     queue: VecDeque<Report>,
     verdict: Option<Verdict>,
@@ -306,6 +322,7 @@ impl Drive<'_> {
     }
 
     async fn remember(&mut self, id: String) -> Result<(), AgentError> {
+        self.resumes = false;
         if self.session.native.as_deref() == Some(&*id) {
             return Ok(());
         }
@@ -379,6 +396,12 @@ impl Drive<'_> {
         }
         match self.verdict.take() {
             Some(Verdict::Done) => Ok(()),
+            Some(Verdict::Failed(text)) if self.resumes && is_about_a_lost_session(&text) => {
+                self.session.native = None;
+                self.turn.keep_session(self.session.clone()).await?;
+                let text = format!("{text}\nThe agent no longer knows this conversation; the next message begins a new one");
+                Err(AgentError::Failed(text))
+            }
             Some(Verdict::Failed(text)) => Err(AgentError::Failed(text)),
             Some(Verdict::AuthRequired(text)) => self.turn.require_auth(text).await,
             Some(Verdict::Rejected(text)) => self.turn.reject(text).await,
@@ -424,26 +447,29 @@ impl Waiting<'_> {
 }
 
 async fn next(turn: &Turn, child: &mut Child, hesitated: usize) -> Result<Next, AgentError> {
-    let waits = child.unfinished().len();
-    let hesitation = async {
-        if waits > 0 && waits != hesitated {
-            tokio::time::sleep(HESITATION).await;
-        } else {
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        biased;
-        () = turn.cancelled() => Ok(Next::Stop),
-        line = child.line() => match line {
-            Ok(Some(line)) => Ok(Next::Line(line)),
-            Ok(None) => Ok(Next::End),
-            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-                Err(AgentError::Failed("The agent printed a line that is too long".into()))
+    loop {
+        let waits = child.unfinished().len();
+        let hesitation = async {
+            if waits > 0 && waits != hesitated {
+                tokio::time::sleep(HESITATION).await;
+            } else {
+                std::future::pending::<()>().await;
             }
-            Err(error) => Err(error.into()),
-        },
-        () = hesitation => Ok(Next::Partial),
+        };
+        tokio::select! {
+            biased;
+            () = turn.cancelled() => return Ok(Next::Stop),
+            heard = child.hear() => match heard {
+                Ok(Heard::Line(line)) => return Ok(Next::Line(line)),
+                Ok(Heard::Piece) => {}
+                Ok(Heard::End) => return Ok(Next::End),
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                    return Err(AgentError::Failed("The agent printed a line that is too long".into()));
+                }
+                Err(error) => return Err(error.into()),
+            },
+            () = hesitation => return Ok(Next::Partial),
+        }
     }
 }
 
@@ -456,6 +482,14 @@ async fn tool(turn: &mut Turn, id: &str, name: &str, step: &Step) -> Result<(), 
         Step::Failed(error) => ToolStep::Failed(error),
     };
     turn.tool(ToolCall { id, name, step }).await
+}
+
+/// Whether an explanation says that the program does not know the conversation it was to continue.
+fn is_about_a_lost_session(reason: &str) -> bool {
+    let reason = reason.to_lowercase();
+    let is_about = ["session", "conversation", "chat", "thread", "rollout"].iter().any(|word| reason.contains(word));
+    let signs = ["not found", "no session", "no conversation", "no rollout", "invalid session", "does not exist"];
+    is_about && signs.iter().any(|sign| reason.contains(sign))
 }
 
 fn file(attachment: Attachment) -> File {

@@ -10,6 +10,17 @@ pub(crate) const LONGEST_LINE: usize = 32 << 20;
 /// How much is asked for at once.
 const PIECE: usize = 64 << 10;
 
+/// What a read brought.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Heard {
+    /// A line without its end.
+    Line(Bytes),
+    /// More of a line whose end has not come yet.
+    Piece,
+    /// There is no more.
+    End,
+}
+
 /// Splits what it reads at line ends.
 pub(crate) struct Lines<R> {
     source: R,
@@ -25,25 +36,39 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { source, buffer: BytesMut::new(), searched: 0, longest, over: false }
     }
 
+    /// What comes next. Nothing is lost when the future is dropped before it is ready.
+    pub(crate) async fn hear(&mut self) -> io::Result<Heard> {
+        if let Some(line) = self.buffered() {
+            return Ok(Heard::Line(line));
+        }
+        if self.buffer.len() > self.longest {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
+        }
+        if self.over {
+            return Ok(self.rest().map_or(Heard::End, Heard::Line));
+        }
+        self.buffer.reserve(PIECE);
+        self.over = self.source.read_buf(&mut self.buffer).await? == 0;
+        Ok(self.buffered().map_or(Heard::Piece, Heard::Line))
+    }
+
     /// The next line without its end, or `None` when there are no more. Nothing is lost when the
     /// future is dropped before it is ready.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         loop {
-            if let Some(line) = self.buffered() {
-                return Ok(Some(line));
+            match self.hear().await? {
+                Heard::Line(line) => return Ok(Some(line)),
+                Heard::Piece => {}
+                Heard::End => return Ok(None),
             }
-            if self.buffer.len() > self.longest {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
-            }
-            if self.over {
-                // The last line may lack its end.
-                self.searched = 0;
-                let rest = self.buffer.split().freeze();
-                return Ok((!rest.is_empty()).then_some(rest));
-            }
-            self.buffer.reserve(PIECE);
-            self.over = self.source.read_buf(&mut self.buffer).await? == 0;
         }
+    }
+
+    /// The last line, which may lack its end.
+    pub(crate) fn rest(&mut self) -> Option<Bytes> {
+        self.searched = 0;
+        let rest = self.buffer.split().freeze();
+        (!rest.is_empty()).then_some(rest)
     }
 
     /// A line that is there already.
@@ -63,7 +88,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// The beginning of a line whose end has not come yet.
     pub(crate) fn unfinished(&self) -> &[u8] {
-        if memchr::memchr(b'\n', &self.buffer).is_some() { &[] } else { &self.buffer }
+        if memchr::memchr(b'\n', &self.buffer[self.searched..]).is_some() { &[] } else { &self.buffer }
     }
 }
 
