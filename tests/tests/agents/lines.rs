@@ -35,7 +35,13 @@ impl Case {
 
     /// Plays every scenario that does not depend on the program.
     pub(crate) async fn speaks(&self) {
-        let stage = self.stage(&format!("store: memory\nenv: [FAKE_API_KEY={KEY}, HOME=/home/somebody]"));
+        self.speaks_with("").await;
+    }
+
+    /// The same, with more lines of configuration.
+    pub(crate) async fn speaks_with(&self, more: &str) {
+        let more = format!("{more}\nstore: memory\nenv: [FAKE_API_KEY={KEY}, HOME=/home/somebody]");
+        let stage = self.stage(&more);
         let server = &stage.server;
         self.answers(server).await;
         self.reports(server).await;

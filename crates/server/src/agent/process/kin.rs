@@ -104,3 +104,18 @@ pub(crate) fn value(mark: &str) -> String {
         Err(_) => mark.to_owned(),
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_ends_its_own_and_no_mark_ends_nobody() {
+        let mark = Kin::new("test-of-marks").mark();
+        let mut child = std::process::Command::new("sleep").arg("60").env(MARK, &mark).spawn().unwrap();
+        assert_eq!(end_marked(""), 0);
+        assert!(child.try_wait().unwrap().is_none(), "it was ended by no mark at all");
+        assert!(end_marked(&mark) >= 1);
+        assert!(!child.wait().unwrap().success());
+    }
+}
