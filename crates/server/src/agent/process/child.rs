@@ -64,6 +64,7 @@ pub(crate) struct Child {
     listening: tokio::task::JoinHandle<()>,
     /// Values that must not appear in what others read.
     secrets: Vec<String>,
+    home: Option<String>,
     gone: bool,
 }
 
@@ -100,6 +101,7 @@ impl Child {
             listening: tokio::spawn(listen(stderr, tail.clone())),
             stderr: tail,
             secrets: super::environment::secrets(&start.environment),
+            home: super::environment::home(&start.environment),
             gone: false,
         })
     }
@@ -125,7 +127,10 @@ impl Child {
                 _ = self.process.wait() => self.gone = true,
             }
         }
-        timeout(LAST_WORDS, self.stdout.read(pause)).await.unwrap_or(Ok(Read::End))
+        match timeout(LAST_WORDS, self.stdout.read(pause)).await {
+            Ok(read) => read,
+            Err(_) => Ok(self.stdout.rest()),
+        }
     }
 
     /// A line that was read already.
@@ -199,7 +204,7 @@ impl Child {
         Exit {
             code: status.and_then(|status| status.code()),
             signal: status.and_then(|status| status.signal()),
-            stderr: self.stderr.lock().clean(&self.secrets),
+            stderr: self.stderr.lock().clean(&self.secrets, self.home.as_deref()),
         }
     }
 }

@@ -103,6 +103,11 @@ impl ProcessAgent {
             let hint = match error.kind() {
                 std::io::ErrorKind::NotFound => "it is not installed, or not on the server's PATH".to_owned(),
                 std::io::ErrorKind::PermissionDenied => "it is not executable".to_owned(),
+                std::io::ErrorKind::ArgumentListTooLong => {
+                    "the prompt is too long for an argument; a command that reads it from its input takes any \
+                     (prompt-by: stdin)"
+                        .to_owned()
+                }
                 _ => error.to_string(),
             };
             tracing::error!(program = self.binary(), %error, "an agent cannot be started");
@@ -132,6 +137,7 @@ impl ProcessAgent {
             dialect,
             session: session.clone(),
             resumes: order.session.is_some(),
+            knows: false,
             queue: VecDeque::new(),
             verdict: None,
             grace: self.options.grace,
@@ -212,6 +218,8 @@ struct Drive<'a> {
     session: Session,
     /// Whether it continues a conversation of its own.
     resumes: bool,
+    /// Whether it has said which conversation this is.
+    knows: bool,
     /// What the program reported and nobody has handled yet.
     queue: VecDeque<Report>,
     verdict: Option<Verdict>,
@@ -327,6 +335,7 @@ impl Drive<'_> {
     }
 
     async fn remember(&mut self, id: String) -> Result<(), AgentError> {
+        self.knows = true;
         if self.session.native.as_deref() == Some(&*id) {
             return Ok(());
         }
@@ -407,6 +416,9 @@ impl Drive<'_> {
         match self.verdict.take() {
             Some(Verdict::Done) => {}
             Some(Verdict::Lost(_)) if self.resumes => return Ok(Ended::Lost),
+            Some(Verdict::Failed(text)) if self.resumes && !self.knows && is_about_a_lost_session(&text) => {
+                return Ok(Ended::Lost);
+            }
             Some(Verdict::Failed(text) | Verdict::Lost(text)) => return Err(AgentError::Failed(text)),
             Some(Verdict::AuthRequired(text)) => self.turn.require_auth(text).await?,
             Some(Verdict::Rejected(text)) => self.turn.reject(text).await?,
@@ -477,6 +489,14 @@ async fn tool(turn: &mut Turn, id: &str, name: &str, step: &Step) -> Result<(), 
         Step::Failed(error) => ToolStep::Failed(error),
     };
     turn.tool(ToolCall { id, name, step }).await
+}
+
+/// Whether an explanation says that the program does not know the conversation it was to continue.
+fn is_about_a_lost_session(reason: &str) -> bool {
+    let reason = reason.to_lowercase();
+    let is_about = ["session", "conversation", "chat", "thread", "rollout"].iter().any(|word| reason.contains(word));
+    let signs = ["not found", "no session", "no conversation", "no rollout", "invalid session", "does not exist"];
+    is_about && signs.iter().any(|sign| reason.contains(sign))
 }
 
 fn file(attachment: Attachment) -> File {

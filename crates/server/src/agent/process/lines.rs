@@ -62,10 +62,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
             }
             if self.over {
-                // The last line may lack its end.
-                self.searched = 0;
-                let rest = self.buffer.split().freeze();
-                return Ok(if rest.is_empty() { Read::End } else { Read::Line(rest) });
+                return Ok(self.rest());
             }
             let waits = self.buffer.len();
             self.buffer.reserve(PIECE);
@@ -80,6 +77,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             };
             self.over = read? == 0;
         }
+    }
+
+    /// The last line, which may lack its end.
+    pub(crate) fn rest(&mut self) -> Read {
+        self.searched = 0;
+        let rest = self.buffer.split().freeze();
+        if rest.is_empty() { Read::End } else { Read::Line(rest) }
     }
 
     /// A line that is there already.
@@ -99,7 +103,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// The beginning of a line whose end has not come yet.
     pub(crate) fn unfinished(&self) -> &[u8] {
-        if memchr::memchr(b'\n', &self.buffer).is_some() { &[] } else { &self.buffer }
+        if memchr::memchr(b'\n', &self.buffer[self.searched..]).is_some() { &[] } else { &self.buffer }
     }
 }
 
