@@ -39,6 +39,10 @@ pub(crate) struct Terminals {
 #[derive(Default)]
 struct Open {
     last: u64,
+    /// Those that are being started.
+    starting: usize,
+    /// How often all were ended: what is started across that ends too.
+    cleared: u64,
     terminals: HashMap<String, Arc<Terminal>>,
 }
 
@@ -49,11 +53,21 @@ impl Terminals {
 
     /// Starts a command; returns what it is called from now on. Blocks shortly on the disk.
     pub(crate) fn create(&self, request: &CreateTerminalRequest) -> Result<String, Error> {
+        let cleared = {
+            let mut open = self.open.lock();
+            if open.terminals.len() + open.starting >= MOST {
+                return Err(Error::internal_error().data(json!("too many terminals are open; release some")));
+            }
+            open.starting += 1;
+            open.cleared
+        };
+        let started = self.start(request);
         let mut open = self.open.lock();
-        if open.terminals.len() >= MOST {
-            return Err(Error::internal_error().data(json!("too many terminals are open; release some")));
+        open.starting -= 1;
+        let terminal = started?;
+        if open.cleared != cleared {
+            return Err(Error::request_cancelled());
         }
-        let terminal = self.start(request)?;
         open.last += 1;
         let id = format!("term-{}", open.last);
         open.terminals.insert(id.clone(), Arc::new(terminal));
@@ -74,7 +88,11 @@ impl Terminals {
 
     /// Ends all commands.
     pub(crate) fn release_all(&self) {
-        let all = std::mem::take(&mut self.open.lock().terminals);
+        let all = {
+            let mut open = self.open.lock();
+            open.cleared += 1;
+            std::mem::take(&mut open.terminals)
+        };
         all.values().for_each(|terminal| terminal.kill());
     }
 
