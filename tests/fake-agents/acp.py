@@ -37,7 +37,7 @@ def raw(text):
         sys.stdout.flush()
 
 
-def tell(session, kind, **fields):
+def tell(session, kind, /, **fields):
     put({"jsonrpc": "2.0", "method": "session/update",
          "params": {"sessionId": session, "update": {"sessionUpdate": kind, **fields}}})
 
@@ -177,7 +177,7 @@ def environment(session):
 def work(session, prompt, memory):
     """Does what the prompt says; returns the reason for stopping."""
     text = "\n".join(block.get("text", "") for block in prompt)
-    word, _, rest = text.partition(" ")
+    word, rest = (text.split(None, 1) + ["", ""])[:2]
     number = re.search(r"remember the number (\d+)", text)
     if number:
         memory["number"] = number[1]
@@ -267,7 +267,8 @@ def run_prompt(number, params):
     path.write_text(json.dumps(memory))
     try:
         reason = work(session, params["prompt"], memory)
-    except Refused as refused:
+    except Exception as error:
+        refused = error if isinstance(error, Refused) else Refused(-32603, "Internal error", repr(error))
         memory["said"].pop()
         path.write_text(json.dumps(memory))
         put({"jsonrpc": "2.0", "id": number, "error": refused.error})
