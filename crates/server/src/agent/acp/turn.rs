@@ -355,7 +355,7 @@ impl Waiting<'_> {
 }
 
 /// Options of a kind that nobody knows are as good as none.
-fn known_options(mut params: Value) -> Value {
+pub(super) fn known_options(mut params: Value) -> Value {
     let known = |kind: &str| matches!(kind, "allow_once" | "allow_always" | "reject_once" | "reject_always");
     if let Some(options) = params.get_mut("options").and_then(Value::as_array_mut) {
         options.retain(|option| option["kind"].as_str().is_some_and(known));
