@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import queue
+import random
 import re
 import signal
 import sys
@@ -159,6 +160,35 @@ def garbage(session):
     say(session, " " + ask("session/request_permission", sessionId=session, toolCall=7, options="x"))
 
 
+def noise(session, seed):
+    """Frames that are almost right, none of them the same."""
+    source = random.Random(seed)
+    words = ["tool_call", "tool_call_update", "agent_message_chunk", "plan", "usage_update", "completed", "failed", "c"]
+    keys = ["sessionUpdate", "toolCallId", "title", "status", "content", "type", "text", "entries", "cost", "terminalId"]
+
+    def value(depth):
+        kind = source.randrange(6 if depth else 4)
+        if kind == 5:
+            return {source.choice(keys): value(depth - 1) for _ in range(source.randrange(6))}
+        return [None, source.randrange(-9, 9), source.choice(words), True, []][kind]
+
+    methods = ["session/update", "session/update", "fs/read_text_file", "terminal/output", "terminal/kill", "_x", "$/y"]
+    for number in range(2000):
+        frame = {"jsonrpc": "2.0", "method": source.choice(methods), "params": {"sessionId": session, "update": value(4)}}
+        if not frame["method"].startswith("session/"):
+            frame["id"] = source.choice([number, str(number), None, {"odd": number}])
+        text = bytearray(json.dumps(frame).encode())
+        if source.randrange(5) == 0:
+            text[source.randrange(len(text))] = source.randrange(256)
+        if source.randrange(9) == 0:
+            del text[source.randrange(len(text)):]
+        with OUT:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(bytes(text).replace(b"\n", b" ") + b"\n")
+            sys.stdout.buffer.flush()
+    say(session, "over")
+
+
 def slow(session):
     event = CANCELLED[session]
     for number in range(600):
@@ -233,6 +263,8 @@ def work(session, prompt, memory):
         tell(session, "usage_update", used=1, size=9, cost={"amount": memory["cost"], "currency": "USD"})
     elif word == "garbage":
         garbage(session)
+    elif word == "noise":
+        noise(session, rest)
     elif word == "huge":
         raw('{"jsonrpc":"2.0","method":"session/update","params":{"x":"' + "x" * (33 << 20) + '"}}\n')
     elif word == "long":

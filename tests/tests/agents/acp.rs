@@ -127,10 +127,10 @@ async fn permission_is_given_by_what_an_option_means() {
         let last = if matches!(chosen, "yes" | "always") { "completed" } else { "failed" };
         assert_eq!(steps.last().map(|(call, phase, _)| (call.as_str(), phase.as_str())), Some(("call-p", last)));
     }
-    // Without an option for this time only, none is chosen for the caller.
+    // Without an option for this time only, the caller's word counts for longer.
     let task = server.send("permission reject_always allow_always").await;
     let task = answer_with(server, &task, "n").await;
-    assert!(said(&task).contains("chose never") || said(&task).contains("chose cancelled"), "{task}");
+    assert_eq!(said(&task), "chose never");
 }
 
 #[tokio::test]

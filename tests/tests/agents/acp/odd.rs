@@ -1,6 +1,6 @@
 //! Agents that do not behave.
 
-use nuncio_tests::{Stage, at_once, id, in_context, json, message, state, words};
+use nuncio_tests::{Random, Stage, at_once, id, in_context, json, message, state, words};
 
 use super::{finals, said, stage};
 
@@ -15,6 +15,20 @@ async fn what_is_no_message_is_passed_over() {
     let long = server.send_params(in_context(&task["contextId"], "long")).await;
     assert_eq!(said(&long).len(), 1 << 20);
     assert_eq!(finals(&server.log(id(&long)).await).len(), 1);
+}
+
+#[tokio::test]
+async fn frames_that_are_almost_right_end_nothing() {
+    let stage = stage("", "store: memory");
+    let mut random = Random::new();
+    for _ in 0..5 {
+        let seed = random.below(u64::MAX);
+        let task = stage.server.send(&format!("noise {seed}")).await;
+        assert_eq!(state(&task), "COMPLETED", "noise {seed}: {task}");
+        assert!(said(&task).ends_with("over"), "noise {seed}: {task}");
+        let next = stage.server.send_params(in_context(&task["contextId"], "hello")).await;
+        assert_eq!(said(&next), "echo hello", "noise {seed}");
+    }
 }
 
 #[tokio::test]
