@@ -1,5 +1,6 @@
 //! Agents that are programs, behind the real server: what each dialect becomes, how they live, where they work.
 
+mod acp;
 mod bounds;
 mod claude;
 mod codex;
