@@ -11,6 +11,7 @@ pub use crate::store::Session;
 pub mod acp;
 pub mod demo;
 pub mod process;
+pub mod upstream;
 pub mod workplace;
 
 /// An agent: called once per turn; returning ends the turn.
@@ -65,6 +66,11 @@ pub trait Agent: Send + Sync + 'static {
             default_output_modes: vec!["text/plain".into()],
             ..AgentCard::default()
         }
+    }
+
+    /// Grows whenever [`Agent::card`] says something else than before.
+    fn revision(&self) -> u64 {
+        0
     }
 }
 

@@ -9,7 +9,7 @@ use nuncio_protocol::{
 
 /// A task as its events tell it.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub struct Known {
     id: TaskId,
     context_id: ContextId,
     status: TaskStatus,
@@ -19,8 +19,15 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// So much of a task is known.
+    pub fn of(task: Task) -> Self {
+        let mut known = Self::default();
+        known.replace(task);
+        known
+    }
+
     /// Takes an event in.
-    pub(super) fn fold(&mut self, event: &StreamResponse) {
+    pub fn fold(&mut self, event: &StreamResponse) {
         match event {
             StreamResponse::Task(task) => self.replace(task.clone()),
             StreamResponse::StatusUpdate(update) => {
@@ -43,7 +50,7 @@ impl Known {
 
     /// The updates that lead from what is known to the task as it is now, and that were missed. Where nothing is
     /// known, the task itself.
-    pub(super) fn catch_up(&mut self, now: Task) -> Vec<StreamResponse> {
+    pub fn catch_up(&mut self, now: Task) -> Vec<StreamResponse> {
         if self.id.is_empty() {
             self.replace(now.clone());
             return vec![StreamResponse::Task(now)];
