@@ -1,5 +1,7 @@
-//! Agents that are programs, behind the real server: what each dialect becomes, how they live, where they work.
+//! Agents that are programs or other servers, behind the real server: what each dialect becomes, how they live,
+//! where they work.
 
 mod life;
 mod places;
 mod roster;
+mod upstream;
