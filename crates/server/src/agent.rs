@@ -50,6 +50,12 @@ pub trait Agent: Send + Sync + 'static {
         Ok(())
     }
 
+    /// A task was canceled that rested: no turn of it is there to hear of it, so `rest` stands in for one. Nothing
+    /// can be reported any more.
+    async fn canceled(&self, rest: &Turn) {
+        let _ = rest;
+    }
+
     /// What a crash in the middle of a turn means for this agent.
     fn on_crash(&self) -> OnCrash {
         OnCrash::Fail

@@ -87,6 +87,14 @@ impl Agent for UpstreamAgent {
         outgoing::check_way(&self.id, arrival.message)
     }
 
+    async fn canceled(&self, rest: &Turn) {
+        if let Ok(client) = self.link.reach().await
+            && let Ok(talk) = Talk::new(client, &self.id, rest).await
+        {
+            talk.cancel().await;
+        }
+    }
+
     fn on_crash(&self) -> OnCrash {
         OnCrash::Resume
     }

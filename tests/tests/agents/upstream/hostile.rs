@@ -85,7 +85,7 @@ async fn answers_that_are_none_fail_in_plain_words() {
     }
     let none = Door::open(|_, own| Reply::With(ok(&card(own, "JSONRPC", "7.1", true)))).await;
     fails(&front(&none.url, TOKEN), "offers no interface").await;
-    let nonsense = Door::open(|_, _| Reply::With(response("200 OK", "[]"))).await;
+    let nonsense = Door::open(|_, _| Reply::With(response("200 OK", "<html>"))).await;
     fails(&front(&nonsense.url, TOKEN), "does not speak A2A").await;
 }
 

@@ -247,6 +247,10 @@ impl Agent for Named {
         self.agent.admit(arrival).await
     }
 
+    async fn canceled(&self, rest: &Turn) {
+        self.agent.canceled(rest).await;
+    }
+
     fn on_crash(&self) -> OnCrash {
         self.agent.on_crash()
     }

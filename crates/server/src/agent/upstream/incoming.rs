@@ -45,50 +45,37 @@ pub(super) async fn pass_on(turn: &mut Turn, memory: &Memory, event: StreamRespo
 /// A look at the whole task: only what is not in our log yet is passed on.
 async fn look(turn: &mut Turn, memory: &Memory, task: Task) -> Result<Step, AgentError> {
     let ours = turn.task();
-    let (state, over) = (task.status.state, task.status.state.is_terminal());
-    let news = |(key, value): &(String, _)| ours.metadata.get(key) != Some(value);
-    let metadata: Metadata = task.metadata.clone().into_iter().filter(news).collect();
     let mut known = Known::of(Task {
         id: task.id.clone(),
         context_id: task.context_id.clone(),
         artifacts: ours.artifacts.into_iter().map(|artifact| with_bytes(artifact, &task)).collect(),
-        history: ours.history,
-        status: ours.status,
-        metadata: Metadata::new(),
+        ..ours
     });
-    let last = TaskStatusUpdateEvent { status: task.status.clone(), metadata, ..TaskStatusUpdateEvent::default() };
-    let missed = known.catch_up(task);
-    let (words, artifacts): (Vec<_>, Vec<_>) =
-        missed.into_iter().partition(|event| matches!(event, StreamResponse::StatusUpdate(_)));
-    // The last of the words is the status as it is now, which comes behind everything else.
-    let before = words.into_iter().filter(|event| !is_about(event, &last));
-    for event in before.chain(artifacts) {
+    let now = task.status.clone();
+    let mut last = None;
+    for event in known.catch_up(task) {
         match event {
+            // It comes behind everything else.
+            StreamResponse::StatusUpdate(update) if update.status == now => last = Some(update),
             StreamResponse::StatusUpdate(update) => {
                 let Some(message) = unheard(turn, update.status.message) else { continue };
                 turn.relay_status(TaskState::Working, Some(said(memory, message)), Metadata::new()).await?;
             }
             StreamResponse::ArtifactUpdate(update) => {
-                turn.relay_artifact(update.artifact, update.append, over, Metadata::new()).await?;
+                turn.relay_artifact(update.artifact, update.append, now.state.is_terminal(), Metadata::new()).await?;
             }
             _ => {}
         }
     }
-    let mut last = last;
-    last.status.message = unheard(turn, last.status.message);
-    let nothing_new = turn.state() == state && last.status.message.is_none();
-    if nothing_new && state.is_interrupted() {
-        return Ok(Step::Waits);
+    let (waits, same) = (now.state.is_interrupted(), turn.state() == now.state);
+    let news = last.map(|mut last| {
+        last.status.message = unheard(turn, last.status.message);
+        last
+    });
+    match news {
+        Some(news) if !(waits && same && news.status.message.is_none()) => status(turn, memory, news).await,
+        _ => Ok(if waits { Step::Waits } else { Step::On }),
     }
-    if !state.is_terminal() && !state.is_interrupted() {
-        // What is kept with a task that works was told by events of the past.
-        last.metadata.clear();
-    }
-    status(turn, memory, last).await
-}
-
-fn is_about(event: &StreamResponse, last: &TaskStatusUpdateEvent) -> bool {
-    matches!(event, StreamResponse::StatusUpdate(update) if update.status == last.status)
 }
 
 /// A message that is not in our log yet.

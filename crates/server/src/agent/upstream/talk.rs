@@ -62,7 +62,7 @@ impl<'a> Talk<'a> {
             ours: turn.task_id().clone(),
             memory: Memory::of(turn).await?,
             opening: None,
-            events: Box::pin(stream::pending()),
+            events: Box::pin(stream::empty()),
             last: None,
             sent: MessageId::default(),
             watch: Watch::Answer,
