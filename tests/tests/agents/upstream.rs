@@ -97,6 +97,14 @@ async fn an_agent_of_0_3_is_shown_with_its_skills_and_our_address() {
 }
 
 #[tokio::test]
+async fn an_address_alone_says_what_it_is() {
+    let back = Server::start(&["--store", "memory"]);
+    let front = Server::start(&["--store", "memory", "--upstream", &back.url]);
+    assert_eq!(texts(&front.send("hello").await), ["hello"]);
+    assert_eq!(tasks(&back).await.len(), 1);
+}
+
+#[tokio::test]
 async fn an_agent_that_does_not_stream_is_asked_again_and_again() {
     let back = Server::start(&["--store", "memory"]);
     let door = Door::to(&back.url, "JSONRPC", "1.0", false).await;
@@ -201,6 +209,17 @@ async fn questions_and_approvals_are_answered_through_the_chain() {
         let done = front.send_params(decide("approve", &asked["digest"])).await;
         assert_eq!((state(&done), texts(&done)), ("COMPLETED", vec!["approved".to_owned()]), "{done}");
     }
+}
+
+#[tokio::test]
+async fn a_message_that_comes_meanwhile_is_next() {
+    let back = old();
+    let front = front(&back.url, "");
+    let task = front.send_async("sleep 1").await;
+    only(&back, "WORKING").await;
+    front.send_params(at_once(follow_up(&task, "and this"))).await;
+    let done = front.until(id(&task), "COMPLETED").await;
+    assert_eq!(texts(&done), ["slept 1 s", "and this"]);
 }
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use nuncio_protocol::{
-    Artifact, ContextId, Message, MessageId, Metadata, Part, Role, StreamResponse, Task, TaskArtifactUpdateEvent, TaskId,
-    TaskState, TaskStatus, TaskStatusUpdateEvent,
+    Artifact, ContextId, Message, MessageId, Metadata, Part, Role, StreamResponse, Task, TaskArtifactUpdateEvent,
+    TaskId, TaskState, TaskStatus, TaskStatusUpdateEvent,
 };
 
 /// A task as its events tell it.

@@ -77,8 +77,11 @@ impl Agent for UpstreamAgent {
             result = talk.run(turn) => result,
             () = stop => Err(AgentError::Stopped),
         };
-        if turn.is_cancelled() && turn.is_given_up() {
+        let broken = matches!(result, Err(AgentError::Internal(_)));
+        if broken || (turn.is_cancelled() && turn.is_given_up()) {
             talk.cancel().await;
+        } else if result.is_err() {
+            self.link.doubt();
         }
         result
     }

@@ -64,7 +64,10 @@ async fn a_card_that_leads_elsewhere_gets_nothing() {
 async fn answers_that_are_none_fail_in_plain_words() {
     let huge = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", 1_u64 << 40);
     let answers = [
-        (response("401 Unauthorized", "who are you, secret-for-the-agent?"), "does not accept this server's credentials"),
+        (
+            response("401 Unauthorized", "who are you, secret-for-the-agent?"),
+            "does not accept this server's credentials",
+        ),
         (response("403 Forbidden", ""), "does not allow this"),
         (response("200 OK", "<html>"), "does not speak A2A"),
         (response("200 OK", "{}"), "does not speak A2A"),

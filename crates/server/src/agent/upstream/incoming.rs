@@ -2,7 +2,8 @@
 
 use nuncio_client::Known;
 use nuncio_protocol::{
-    Artifact, Content, Message, MessageId, Metadata, Role, StreamResponse, Task, TaskState, TaskStatusUpdateEvent,
+    Artifact, Content, Message, MessageId, Metadata, Role, StreamResponse, Task, TaskState, TaskStatus,
+    TaskStatusUpdateEvent,
 };
 use sha2::{Digest, Sha256};
 
@@ -12,7 +13,7 @@ use crate::artifact::FILE;
 use crate::store::Seq;
 
 /// What an event means for the turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Step {
     /// The agent works.
     On,
@@ -20,6 +21,8 @@ pub(super) enum Step {
     Asked(Seq),
     /// Nothing new: it waits as before.
     Waits,
+    /// The agent's task is over; ours goes on with this message, which arrived meanwhile.
+    Next(Box<Message>),
     /// The task is over.
     Over,
 }
@@ -29,9 +32,8 @@ pub(super) async fn pass_on(turn: &mut Turn, memory: &Memory, event: StreamRespo
     match event {
         StreamResponse::Task(task) => look(turn, memory, task).await,
         StreamResponse::Message(message) => {
-            let message = said(memory, message);
-            turn.relay_status(TaskState::Completed, Some(message), Metadata::new()).await?;
-            Ok(Step::Over)
+            let answer = TaskStatus { state: TaskState::Completed, message: Some(message), timestamp: None };
+            status(turn, memory, TaskStatusUpdateEvent { status: answer, ..TaskStatusUpdateEvent::default() }).await
         }
         StreamResponse::StatusUpdate(update) => status(turn, memory, update).await,
         StreamResponse::ArtifactUpdate(update) => {
@@ -87,7 +89,8 @@ async fn status(turn: &mut Turn, memory: &Memory, update: TaskStatusUpdateEvent)
     let state = update.status.state;
     let message = update.status.message.map(|message| said(memory, message));
     let metadata = turn.shown(update.metadata);
-    if state.is_terminal() {
+    let next = if state == TaskState::Completed { turn.waiting_message() } else { None };
+    if state.is_terminal() && next.is_none() {
         turn.relay_status(state, message, metadata).await?;
         return Ok(Step::Over);
     }
@@ -98,7 +101,7 @@ async fn status(turn: &mut Turn, memory: &Memory, update: TaskStatusUpdateEvent)
     if message.is_some() || !metadata.is_empty() || turn.state() != TaskState::Working {
         turn.relay_status(TaskState::Working, message, metadata).await?;
     }
-    Ok(Step::On)
+    Ok(next.map_or(Step::On, |next| Step::Next(Box::new(next))))
 }
 
 /// A message of the agent, with our names for its tasks.

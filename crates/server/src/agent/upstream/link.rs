@@ -30,6 +30,8 @@ struct Found {
     client: Client,
     card: Arc<AgentCard>,
     at: Instant,
+    /// Whether nothing speaks against it.
+    fresh: bool,
 }
 
 impl Link {
@@ -65,13 +67,21 @@ impl Link {
     /// to wait for it.
     pub(super) async fn reach(&self) -> Result<Client, ClientError> {
         let known = self.found.lock().clone();
-        if let Some(known) = known.as_ref().filter(|known| known.at.elapsed() < FRESH) {
+        if let Some(known) = known.as_ref().filter(|known| known.fresh && known.at.elapsed() < FRESH) {
             return Ok(known.client.clone());
         }
         match (self.discover().await, known) {
             (Ok(client), known) => Ok(self.keep(client, known)),
             (Err(error), Some(known)) if error.is_transient() => Ok(known.client),
             (Err(error), _) => Err(error),
+        }
+    }
+
+    /// Something went wrong: the next turn looks at the card anew.
+    pub(super) fn doubt(&self) {
+        self.options.cards.clear();
+        if let Some(found) = &mut *self.found.lock() {
+            found.fresh = false;
         }
     }
 
@@ -106,10 +116,10 @@ impl Link {
         let same = known.filter(|known| known.client.card_json() == client.card_json());
         let changed = same.is_none();
         let found = match same {
-            Some(known) => Found { at, ..known },
+            Some(known) => Found { at, fresh: true, ..known },
             None => {
                 let card = Arc::new(client.card().cloned().unwrap_or_default());
-                Found { client, card, at }
+                Found { client, card, at, fresh: true }
             }
         };
         let client = found.client.clone();

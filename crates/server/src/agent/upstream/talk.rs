@@ -76,7 +76,7 @@ impl<'a> Talk<'a> {
         let pair = self.memory.pair(&self.ours);
         match pair.filter(|pair| turn.resumed() && pair.heard == self.sent && !pair.theirs.is_empty()) {
             Some(pair) => self.follow(pair.theirs.clone(), None).await,
-            None => self.send(&message).await?,
+            None => self.send(turn, &message).await?,
         }
         let mut asked = None;
         loop {
@@ -86,8 +86,7 @@ impl<'a> Talk<'a> {
                     Heard::Event(event) => event,
                     Heard::Reply(message) => {
                         asked = None;
-                        self.sent = message_id(turn, &message);
-                        self.send(&message).await?;
+                        self.send(turn, &message).await?;
                         continue;
                     }
                 },
@@ -95,6 +94,11 @@ impl<'a> Talk<'a> {
             match (event, asked) {
                 (Some(Ok(event)), _) => match self.take(turn, event).await? {
                     Step::Over => return Ok(()),
+                    Step::Next(message) => {
+                        asked = None;
+                        self.part(turn).await?;
+                        self.send(turn, &message).await?;
+                    }
                     Step::Asked(seq) => asked = Some(seq),
                     Step::On => asked = None,
                     Step::Waits => {}
@@ -116,7 +120,8 @@ impl<'a> Talk<'a> {
     }
 
     /// Sends a message and begins to read the answer.
-    async fn send(&mut self, message: &Message) -> Result<(), AgentError> {
+    async fn send(&mut self, turn: &Turn, message: &Message) -> Result<(), AgentError> {
+        self.sent = message_id(turn, message);
         let task = self.memory.theirs(&self.ours).unwrap_or_default();
         let key = SendOptions {
             idempotency_key: Some(self.sent.to_string()),
@@ -144,6 +149,12 @@ impl<'a> Talk<'a> {
             Err(error) => return Err(told(&error)),
         }
         Ok(())
+    }
+
+    /// The agent's task is over, but not ours: the next message begins another there.
+    async fn part(&mut self, turn: &mut Turn) -> Result<(), AgentError> {
+        self.memory.pair_mut(&self.ours).theirs = TaskId::default();
+        self.memory.keep(turn).await
     }
 
     /// Follows a task that the agent has named.

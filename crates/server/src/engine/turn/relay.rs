@@ -39,6 +39,11 @@ impl Turn {
         self.wait_for_answer(asked, self.engine.options.approval_timeout).await
     }
 
+    /// Takes a message that arrived while the turn was busy with another.
+    pub(crate) fn waiting_message(&self) -> Option<Message> {
+        self.live.oldest_message()
+    }
+
     /// Of some metadata, what clients may see.
     pub(crate) fn shown(&self, mut metadata: Metadata) -> Metadata {
         let exposure = self.engine.options.exposure;
