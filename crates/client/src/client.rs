@@ -47,7 +47,8 @@ impl Client {
         let http = Arc::new(Http::new(home.clone(), options)?);
         let found = discover(&http, &home).await?;
         let tenant = http.options.tenant.clone().unwrap_or(found.tenant);
-        let wire = Wire::new(http.clone(), found.url.clone(), found.binding, found.version)?;
+        let extensions = &http.options.extensions;
+        let wire = Wire::new(http.clone(), found.url.clone(), found.binding, found.version, extensions)?;
         let (binding, version) = (found.binding, found.version);
         let card = Some((found.card, found.json));
         Ok(Self { inner: Arc::new(Inner { wire, http, binding, version, url: shown(&found.url), tenant, card }) })
@@ -61,8 +62,23 @@ impl Client {
         let version = options.version.unwrap_or(Version::V1_0);
         let tenant = options.tenant.clone().unwrap_or_default();
         let http = Arc::new(Http::new(url.clone(), options)?);
-        let wire = Wire::new(http.clone(), url.clone(), binding, version)?;
+        let wire = Wire::new(http.clone(), url.clone(), binding, version, &http.options.extensions)?;
         Ok(Self { inner: Arc::new(Inner { wire, http, binding, version, url: shown(&url), tenant, card: None }) })
+    }
+
+    /// The same agent and the same connections, with these extensions activated instead of those in the options.
+    pub fn activating(&self, extensions: &[String]) -> Result<Self, ClientError> {
+        let known = &*self.inner;
+        let inner = Inner {
+            wire: known.wire.activating(known.binding, known.version, extensions)?,
+            http: known.http.clone(),
+            binding: known.binding,
+            version: known.version,
+            url: known.url.clone(),
+            tenant: known.tenant.clone(),
+            card: known.card.clone(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The card, if the agent was found by it.
@@ -107,7 +123,13 @@ impl Client {
         how: &SendOptions,
     ) -> Result<SendMessageResponse, ClientError> {
         self.fill(&mut request.tenant);
-        self.repeating(how, async || self.inner.wire.send(&request, how).await).await
+        let mut failures = 0;
+        loop {
+            match self.inner.wire.send(&request, how).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => self.pause(how, &mut failures, error).await?,
+            }
+        }
     }
 
     /// Sends a message and follows what it starts.
@@ -134,7 +156,13 @@ impl Client {
             return Ok(EventStream::polling(self.clone(), Origin::Send { again: None }, Some(first)));
         }
         self.fill(&mut request.tenant);
-        let feed = self.repeating(how, async || self.inner.wire.stream(&request, how).await).await?;
+        let mut failures = 0;
+        let feed = loop {
+            match self.inner.wire.stream(&request, how).await {
+                Ok(feed) => break feed,
+                Err(error) => self.pause(how, &mut failures, error).await?,
+            }
+        };
         let again = how.idempotency_key.is_some().then(|| Box::new((request, how.clone())));
         Ok(EventStream::new(self.clone(), feed, Origin::Send { again }, None))
     }
@@ -174,6 +202,12 @@ impl Client {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Follows a task by asking for it every [`Options::poll`]: the whole task first, then what is new.
+    /// For agents that let nobody follow it, and for tasks that may be over.
+    pub fn watch(&self, id: TaskId) -> EventStream {
+        EventStream::polling(self.clone(), Origin::Subscribe { task: id }, None)
     }
 
     /// Registers a webhook for a task.
@@ -234,22 +268,15 @@ impl Client {
         self.card().is_none_or(|card| card.capabilities.streaming == Some(true))
     }
 
-    /// Does something again while it fails for a moment, if there is a key that makes that safe.
-    async fn repeating<T>(
-        &self,
-        how: &SendOptions,
-        send: impl AsyncFn() -> Result<T, ClientError>,
-    ) -> Result<T, ClientError> {
+    /// Waits before a message is sent again: only after failures that may pass, and with a key that makes it safe.
+    async fn pause(&self, how: &SendOptions, failures: &mut u32, error: ClientError) -> Result<(), ClientError> {
         let retry = self.options().retry;
-        let mut failures = 0;
-        loop {
-            let error = match send().await {
-                Err(error) if how.idempotency_key.is_some() && error.is_transient() && failures < retry.tries => error,
-                other => return other,
-            };
-            tokio::time::sleep(retry.pause(failures, error.retry_after())).await;
-            failures += 1;
+        if how.idempotency_key.is_none() || !error.is_transient() || *failures >= retry.tries {
+            return Err(error);
         }
+        tokio::time::sleep(retry.pause(*failures, error.retry_after())).await;
+        *failures += 1;
+        Ok(())
     }
 
     fn push_request(&self, task_id: TaskId, id: PushId) -> TaskPushNotificationConfigRequest {

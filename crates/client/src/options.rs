@@ -18,6 +18,8 @@ pub struct Options {
     pub origins: Vec<String>,
     /// Whether the credentials may go to whatever origin the card names.
     pub allow_cross_origin: bool,
+    /// Whether a card that leads to another origin is refused even where there are no credentials to protect.
+    pub same_origin: bool,
     /// Only interfaces of this version are used. By default the card's order decides.
     pub version: Option<Version>,
     /// Only interfaces of this binding are used. By default the card's order decides.
@@ -55,6 +57,7 @@ impl Default for Options {
             credentials: Vec::new(),
             origins: Vec::new(),
             allow_cross_origin: false,
+            same_origin: false,
             version: None,
             binding: None,
             tenant: None,

@@ -123,11 +123,17 @@ enum Carrier {
 }
 
 impl Wire {
-    pub(crate) fn new(http: Arc<Http>, url: Url, binding: Binding, version: Version) -> Result<Self, ClientError> {
+    pub(crate) fn new(
+        http: Arc<Http>,
+        url: Url,
+        binding: Binding,
+        version: Version,
+        extensions: &[String],
+    ) -> Result<Self, ClientError> {
         let mut headers = HeaderMap::new();
         headers.insert(VERSION_HEADER, HeaderValue::from_static(version.name()));
-        if !http.options.extensions.is_empty() {
-            let value = value("The list of extensions", &http.options.extensions.join(", "))?;
+        if !extensions.is_empty() {
+            let value = value("The list of extensions", &extensions.join(", "))?;
             headers.insert("a2a-extensions", value.clone());
             // The name that 0.3 gave it.
             if version == Version::V0_3 {
@@ -139,6 +145,16 @@ impl Wire {
             Binding::Rest => Carrier::Rest(Rest::new(version)),
         };
         Ok(Self { http, url, headers, carrier, dialect: Dialect::new(binding, version) })
+    }
+
+    /// The same interface, with these extensions activated instead.
+    pub(crate) fn activating(
+        &self,
+        binding: Binding,
+        version: Version,
+        extensions: &[String],
+    ) -> Result<Self, ClientError> {
+        Self::new(self.http.clone(), self.url.clone(), binding, version, extensions)
     }
 
     pub(crate) async fn send(

@@ -11,6 +11,7 @@ pub use crate::store::Session;
 pub mod acp;
 pub mod demo;
 pub mod process;
+pub mod upstream;
 pub mod workplace;
 
 /// An agent: called once per turn; returning ends the turn.
@@ -57,6 +58,12 @@ pub trait Agent: Send + Sync + 'static {
         false
     }
 
+    /// A task was canceled that rested: no turn of it is there to hear of it, so `rest` stands in for one. Nothing
+    /// can be reported any more.
+    async fn canceled(&self, rest: &Turn) {
+        let _ = rest;
+    }
+
     /// What a crash in the middle of a turn means for this agent.
     fn on_crash(&self) -> OnCrash {
         OnCrash::Fail
@@ -73,6 +80,11 @@ pub trait Agent: Send + Sync + 'static {
             default_output_modes: vec!["text/plain".into()],
             ..AgentCard::default()
         }
+    }
+
+    /// Grows whenever [`Agent::card`] says something else than before.
+    fn revision(&self) -> u64 {
+        0
     }
 }
 

@@ -1,4 +1,4 @@
-//! Agents that are programs, behind the real server: what each dialect becomes, how they live, where they work.
+//! Agents that are programs or other servers, behind the real server: what each dialect becomes, how they live,
 
 mod acp;
 mod bounds;
@@ -16,5 +16,6 @@ mod qwen;
 mod roster;
 mod stream_json;
 mod told;
+mod upstream;
 mod variables;
 mod vibe;

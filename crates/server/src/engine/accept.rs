@@ -107,10 +107,7 @@ impl Engine {
         self.check_tenant(&call.scope)?;
         let mut message = request.message.ok_or_else(|| Error::invalid("message", "is required"))?;
         check_ids(&message)?;
-        // Kept with the message, so that it still holds for the questions of a turn after a restart.
-        if call.extensions.iter().any(|uri| **uri == *HITL) && !message.extensions.iter().any(|uri| uri == HITL) {
-            message.extensions.push(HITL.into());
-        }
+        self.keep_extensions(call, &mut message);
         let key = self.idempotency_key(call, &message)?;
         let _turnstile = match &key {
             Some(key) => Some(self.keys[self.stripe(&call.scope, key)].lock().await),
@@ -143,6 +140,17 @@ impl Engine {
             served.agent.admit(&arrival).await?;
         }
         self.follow_up(&row, Box::new(Incoming { message, key })).await
+    }
+
+    /// What the caller activates is kept with the message, so that it still holds after a restart: the form of
+    /// questions, and what agents understand by themselves.
+    fn keep_extensions(&self, call: &Call, message: &mut Message) {
+        for uri in &call.extensions {
+            let known = message.extensions.iter().any(|known| **known == **uri);
+            if !known && (**uri == *HITL || self.roster.is_for_an_agent(uri)) {
+                message.extensions.push(uri.to_string());
+            }
+        }
     }
 
     /// The agent for a message that begins a task.

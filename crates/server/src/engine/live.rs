@@ -279,6 +279,11 @@ impl Live {
         writer.mailbox.remove(place).map(|(_, message)| message)
     }
 
+    /// Takes the message that has waited longest.
+    pub(crate) fn oldest_message(&self) -> Option<Message> {
+        self.writer.lock().mailbox.pop_front().map(|(_, message)| message)
+    }
+
     /// Hands a message to the turn that is under way, if there is one.
     pub(crate) fn deliver(self: &Arc<Self>, incoming: Box<Incoming>) -> Result<Result<Seq, WriteError>, Box<Incoming>> {
         let mut writer = self.writer.lock();

@@ -17,6 +17,7 @@ use crate::present::{INPUT, Presenter};
 use crate::store::{Seq, Session, SessionKey};
 
 mod files;
+mod relay;
 
 /// How often an answer that is no answer is asked for again.
 const ASK_AGAIN: u32 = 5;
