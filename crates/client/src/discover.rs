@@ -1,7 +1,7 @@
 //! From an address to a card, and from the card to the interface to use.
 
 use bytes::Bytes;
-use nuncio_protocol::sign::Verdict;
+use nuncio_protocol::sign::{Verdict, covered};
 use nuncio_protocol::{AgentCard, AgentInterface, codec, v03};
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
@@ -62,7 +62,7 @@ pub(crate) async fn read(http: &Http, at: &Url, json: Bytes) -> Result<FoundCard
     let signature = http.options.card_keys.judge(&json, &http.options).await;
     let strict = match &signature {
         Verdict::Verified { uncovered, .. } => {
-            let card: AgentCard = codec::decode(&json).map_err(wrong)?;
+            let card = covered(&json).map_err(wrong)?;
             // Members of 0.3 that nobody vouches for must not say where the agent is.
             (!uncovered.is_empty() || !card.supported_interfaces.is_empty()).then_some(card)
         }
@@ -71,7 +71,10 @@ pub(crate) async fn read(http: &Http, at: &Url, json: Bytes) -> Result<FoundCard
     let card = match strict {
         Some(card) => card,
         // Reads cards of 0.3, of 1.0, and of both at once.
-        None => v03::json::read_card(&json).map_err(wrong)?,
+        None => match (v03::json::read_card(&json), codec::mend_card(&json)) {
+            (Err(_), Some(mended)) => v03::json::read_card(&mended).map_err(wrong)?,
+            (read, _) => read.map_err(wrong)?,
+        },
     };
     Ok(FoundCard { url: shown(at), card, json, signature })
 }

@@ -22,7 +22,7 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
-pub use form::Form;
+pub use form::{Form, covered};
 pub use jwk::{KeySet, Secrets, VerifyingKey};
 pub use key::SigningKey;
 pub use verify::{Reason, Verdict, verify};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::python;
 use crate::card::AgentCard;
-use crate::codec::{self, Value};
+use crate::codec::{self, DecodeError, Value};
 use crate::jcs;
 
 /// A way to write a card for a signature; `signatures` itself is never in it.
@@ -58,6 +58,24 @@ pub(super) struct Candidate {
     pub(super) bytes: Vec<u8>,
     /// Whether members that A2A 1.0 does not know are in it.
     pub(super) whole: bool,
+    /// Whether schemes are left out that are not written as A2A writes them.
+    pub(super) without_schemes: bool,
+}
+
+/// What a signature covers of a card that it does not cover as a whole: what A2A 1.0 knows, without security
+/// schemes that are not written as A2A writes them. The SDK for JavaScript leaves those out when it signs.
+pub fn covered(json: &[u8]) -> Result<AgentCard, DecodeError> {
+    model(json).map(|(card, _)| card)
+}
+
+/// The same, and whether there are such schemes.
+fn model(json: &[u8]) -> Result<(AgentCard, bool), DecodeError> {
+    codec::decode(json).map(|card| (card, false)).or_else(|error| {
+        let mut value: Value = codec::decode(json)?;
+        let Some(Value::Object(schemes)) = value.get_mut("securitySchemes") else { return Err(error) };
+        schemes.retain(|_, scheme| !codec::is_folded(scheme));
+        codec::from_value(value).map(|card| (card, true))
+    })
 }
 
 /// Everything that a signature of a card in this JSON may cover, the specification's form first.
@@ -65,8 +83,9 @@ pub(super) fn candidates(json: &[u8], mut value: Value) -> Vec<Candidate> {
     remove_signatures(&mut value);
     // A card that is only of 0.3 says nothing about its interfaces in the model of 1.0.
     let is_old = value.get("supportedInterfaces").or_else(|| value.get("supported_interfaces")).is_none();
-    let model = if is_old { None } else { codec::decode::<AgentCard>(json).ok() };
-    let model = model.map(|card| {
+    let model = if is_old { None } else { model(json).ok() };
+    let without_schemes = model.as_ref().is_some_and(|(_, without)| *without);
+    let model = model.map(|(card, _)| {
         let mut value = codec::to_value(&card);
         remove_signatures(&mut value);
         value
@@ -74,7 +93,7 @@ pub(super) fn candidates(json: &[u8], mut value: Value) -> Vec<Candidate> {
     let mut list: Vec<Candidate> = Vec::new();
     let mut add = |form, whole, bytes: Vec<u8>| match list.iter_mut().find(|known| known.bytes == bytes) {
         Some(known) => known.whole |= whole,
-        None => list.push(Candidate { form, bytes, whole }),
+        None => list.push(Candidate { form, bytes, whole, without_schemes }),
     };
     if let Some(model) = &model {
         add(Form::Spec, false, jcs::canonical(model));

@@ -27,7 +27,7 @@ pub enum Verdict {
         alg: Algorithm,
         /// What it covers.
         form: Form,
-        /// Members of the card that A2A 1.0 does not know and that nobody vouches for.
+        /// Members of the card that nobody vouches for, as A2A 1.0 does not know them.
         uncovered: Vec<String>,
     },
     /// There are some, but nothing to check them with.
@@ -192,7 +192,10 @@ fn check(signature: &AgentCardSignature, payloads: &[Candidate], names: &[String
     for payload in payloads {
         let input = format!("{}.{}", signature.protected, URL_SAFE_NO_PAD.encode(&payload.bytes));
         if candidates.iter().any(|key| key.verifies(input.as_bytes(), &bytes)) {
-            let uncovered = if payload.whole { Vec::new() } else { unknown(names) };
+            let mut uncovered = if payload.whole { Vec::new() } else { unknown(names) };
+            if payload.without_schemes && !payload.whole {
+                uncovered.push("securitySchemes".into());
+            }
             return Verdict::Verified { kid, alg, form: payload.form, uncovered };
         }
     }
