@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use nuncio_protocol::sign::Verdict;
 use nuncio_protocol::{
     AgentCard, CancelTaskRequest, ErrorKind, GetExtendedAgentCardRequest, GetTaskRequest,
     ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse, ListTasksRequest,
@@ -11,7 +12,7 @@ use nuncio_protocol::{
     TaskId, TaskPushNotificationConfig, TaskPushNotificationConfigRequest,
 };
 
-use crate::discover::discover;
+use crate::discover::{FoundCard, discover, find};
 use crate::error::ClientError;
 use crate::http::{Http, parse_url, shown};
 use crate::options::{Options, SendOptions};
@@ -31,7 +32,7 @@ struct Inner {
     version: Version,
     url: String,
     tenant: String,
-    card: Option<(AgentCard, Bytes)>,
+    card: Option<FoundCard>,
 }
 
 impl Client {
@@ -50,8 +51,15 @@ impl Client {
         let extensions = &http.options.extensions;
         let wire = Wire::new(http.clone(), found.url.clone(), found.binding, found.version, extensions)?;
         let (binding, version) = (found.binding, found.version);
-        let card = Some((found.card, found.json));
+        let card = Some(found.card);
         Ok(Self { inner: Arc::new(Inner { wire, http, binding, version, url: shown(&found.url), tenant, card }) })
+    }
+
+    /// Reads a card as [`Client::discover`] does, but uses and refuses nothing: whoever asks may look at it, and
+    /// at what its signatures are worth.
+    pub async fn read_card(url: &str, options: Options) -> Result<FoundCard, ClientError> {
+        let home = parse_url(url)?;
+        find(&Http::new(home.clone(), options)?, &home).await
     }
 
     /// An agent whose interface is known to be at `url`; no card is read. It is JSON-RPC and 1.0 unless the
@@ -83,12 +91,17 @@ impl Client {
 
     /// The card, if the agent was found by it.
     pub fn card(&self) -> Option<&AgentCard> {
-        self.inner.card.as_ref().map(|(card, _)| card)
+        self.inner.card.as_ref().map(|found| &found.card)
     }
 
     /// The card byte for byte, as signatures cover it.
     pub fn card_json(&self) -> Option<&Bytes> {
-        self.inner.card.as_ref().map(|(_, json)| json)
+        self.inner.card.as_ref().map(|found| &found.json)
+    }
+
+    /// What the signatures of the card are worth, if the agent was found by it.
+    pub fn signature(&self) -> Option<&Verdict> {
+        self.inner.card.as_ref().map(|found| &found.signature)
     }
 
     /// The address of the interface in use.
@@ -238,8 +251,15 @@ impl Client {
         self.inner.wire.push_delete(&self.push_request(task, id)).await
     }
 
-    /// Asks for the card that only known callers see.
+    /// Asks for the card that only known callers see. Its signatures must be what those of the first card must.
     pub async fn extended_card(&self) -> Result<AgentCard, ClientError> {
+        let found = self.read_extended_card().await?;
+        found.accept(self.options())?;
+        Ok(found.card)
+    }
+
+    /// The same, but whatever its signatures are worth.
+    pub async fn read_extended_card(&self) -> Result<FoundCard, ClientError> {
         let request = GetExtendedAgentCardRequest { tenant: self.inner.tenant.clone() };
         self.inner.wire.extended_card(&request).await
     }

@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use nuncio_protocol::codec::DecodeError;
 use nuncio_protocol::{
-    AgentCard, AgentInterface, CancelTaskRequest, ErrorKind, GetExtendedAgentCardRequest, GetTaskRequest,
+    AgentInterface, CancelTaskRequest, ErrorKind, GetExtendedAgentCardRequest, GetTaskRequest,
     ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse, ListTasksRequest,
     ListTasksResponse, SendMessageRequest, SendMessageResponse, SubscribeToTaskRequest, Task, TaskId,
     TaskPushNotificationConfig, TaskPushNotificationConfigRequest,
@@ -14,6 +15,7 @@ use nuncio_protocol::{
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
 
+use crate::discover::{self, FoundCard};
 use crate::error::{AgentError, ClientError};
 use crate::http::{Ask, Http, invalid, protocol, retry_after, shown, within};
 use crate::options::SendOptions;
@@ -228,8 +230,10 @@ impl Wire {
         self.call(&Call::PushDelete(request), |_, _| Ok(())).await
     }
 
-    pub(crate) async fn extended_card(&self, request: &GetExtendedAgentCardRequest) -> Result<AgentCard, ClientError> {
-        self.call(&Call::ExtendedCard(request), Dialect::read_card).await
+    pub(crate) async fn extended_card(&self, request: &GetExtendedAgentCardRequest) -> Result<FoundCard, ClientError> {
+        let json = self.call(&Call::ExtendedCard(request), |_, json| Ok(Bytes::copy_from_slice(json))).await?;
+        // Agents of either version also answer with a card for both.
+        discover::read(&self.http, &self.url, json).await
     }
 
     /// Not every agent repeats whose webhook it is.
