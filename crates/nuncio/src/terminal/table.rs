@@ -121,7 +121,7 @@ mod tests {
         let narrow = table.render(Some(30), false);
         let lines: Vec<&str> = narrow.lines().collect();
         assert_eq!(lines[2], "0123456789  working  a long m…");
-        assert_eq!(lines[3], "1           done     你好你…");
+        assert_eq!(lines[3], "1           done     你好你好…");
         assert!(lines.iter().all(|line| line.width() <= 30), "{narrow}");
     }
 

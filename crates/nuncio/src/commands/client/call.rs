@@ -16,7 +16,7 @@ use super::answer::{Answer, IAC_CODE, Piece};
 use super::args::CallArgs;
 use super::ask::Question;
 use super::connect::{Agent, Card, connect, failure};
-use super::kinds::state_name;
+use super::kinds::{bad_end, state_name};
 use super::notes::{Note, notes};
 use super::settings::Settings;
 use super::{parts, print_json, save};
@@ -309,12 +309,8 @@ impl Call<'_> {
 
     /// Whether the events do not suffice.
     fn needs_whole(&self) -> bool {
-        let untold = self.answer.is_empty() && self.status.message.is_none() && !self.is_bad();
+        let untold = self.answer.is_empty() && self.status.message.is_none() && bad_end(self.status.state).is_none();
         self.settings.save.is_some() || if self.settings.is_json() { !self.settings.stream } else { untold }
-    }
-
-    fn is_bad(&self) -> bool {
-        matches!(self.status.state, TaskState::Failed | TaskState::Rejected | TaskState::Canceled)
     }
 
     /// One document for machines.
@@ -358,9 +354,9 @@ impl Call<'_> {
         let (id, context) = (one_line(task.id.as_str()), one_line(task.context_id.as_str()));
         let said = self.status.message.as_ref().map(Message::text).unwrap_or_default();
         let state = state_name(self.status.state);
-        if self.is_bad() {
+        if let Some(end) = bad_end(self.status.state) {
             let words = if said.is_empty() { String::new() } else { format!(": {}", one_line(&said)) };
-            return Err(Failure::failed(format!("the task was {state}{words}")));
+            return Err(Failure::failed(format!("{end}{words}")));
         }
         let waits = self.question().is_some() || self.status.state == TaskState::AuthRequired;
         if waits {

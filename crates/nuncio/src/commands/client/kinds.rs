@@ -142,6 +142,16 @@ pub(crate) fn state_name(state: TaskState) -> String {
     state.name().trim_start_matches("TASK_STATE_").to_lowercase().replace('_', "-")
 }
 
+/// How a task ended that did not end well; nothing for one that did, or goes on.
+pub(crate) fn bad_end(state: TaskState) -> Option<&'static str> {
+    match state {
+        TaskState::Failed => Some("the task failed"),
+        TaskState::Rejected => Some("the agent rejected the task"),
+        TaskState::Canceled => Some("the task was canceled"),
+        _ => None,
+    }
+}
+
 /// A list of words, or one.
 pub(super) struct Words;
 

@@ -6,7 +6,7 @@ use nuncio_protocol::{ErrorKind, Message, StreamResponse, TaskState, TaskStatus,
 use super::again::Again;
 use super::answer::{Answer, Piece};
 use super::connect::{Agent, Card, connect, failure};
-use super::kinds::state_name;
+use super::kinds::{bad_end, state_name};
 use super::notes::{Note, notes};
 use super::settings::Settings;
 use crate::failure::{Failure, Kind};
@@ -103,12 +103,9 @@ impl Followed {
     }
 
     fn verdict(&self) -> Result<(), Failure> {
-        let state = self.status.state;
-        if !matches!(state, TaskState::Failed | TaskState::Rejected | TaskState::Canceled) {
-            return Ok(());
-        }
+        let Some(end) = bad_end(self.status.state) else { return Ok(()) };
         let said = self.status.message.as_ref().map(Message::text).unwrap_or_default();
         let words = if said.is_empty() { String::new() } else { format!(": {}", one_line(&said)) };
-        Err(Failure::failed(format!("the task was {}{words}", state_name(state))))
+        Err(Failure::failed(format!("{end}{words}")))
     }
 }
