@@ -37,7 +37,13 @@ impl Place {
 async fn calls() {
     let place = Place::new();
     let first = place.line(r#"iac-code a2a-client --config a2a-client.yml call --prompt "Create a VPC""#);
-    assert_data_eq!(&first.err, str!["task [..], context [..]: completed\n"]);
+    assert_data_eq!(
+        &first.err,
+        str![[r#"
+task [..], context [..]: completed
+
+"#]]
+    );
     assert_eq!(first.ok(), "Create a VPC\n");
     let template = place.line(
         "iac-code a2a-client --config a2a-client.yml call \\\n\
@@ -68,7 +74,13 @@ async fn signatures() {
     let line = "iac-code a2a-client --config a2a-client.yml call \\\n\
                 --prompt \"Generate a production VPC template.\" \\\n--cwd \"$PWD\"";
     let refused = place.line(line).failed(1);
-    assert_data_eq!(refused, str!["error: A2A Agent Card verification failed: the card is not signed\n"]);
+    assert_data_eq!(
+        refused,
+        str![[r#"
+error: A2A Agent Card verification failed: the card is not signed
+
+"#]]
+    );
     place.shell.write("jwks-client.yml", &format!("{base}verify-card-jwks-url: http://127.0.0.1:1/jwks.json\n"));
     let unsigned =
         place.line("iac-code a2a-client --config jwks-client.yml call \\\n--prompt \"Review the ROS stack.\"");
@@ -124,7 +136,7 @@ Said       user: ask Which colour?
     assert_data_eq!(
         listed.ok(),
         str![[r#"
-ID  [..]  Status          Context  [..]  Updated               Message
+ID  [..]  Status          Context  [..]  Updated                   Message
 ----[..]
 [..]  input-required  [..]  [..]Z  Which colour?
 
@@ -198,7 +210,14 @@ webhook-1  bearer  (set)  https://hooks.example.com/a2a
     assert_eq!(line(delete).ok(), "");
     assert!(line(delete).failed(1).contains("The agent answers"));
     let card = line("iac-code a2a-client --config a2a-client.yml extended-card \\\n--token \"$A2A_TOKEN\"");
-    assert_data_eq!(card.ok(), str!["Agent      small, extended 1\nAbout      More\n"]);
+    assert_data_eq!(
+        card.ok(),
+        str![[r#"
+Agent      small, extended 1
+About      More
+
+"#]]
+    );
     assert!(agent.last("/").headers.to_lowercase().contains("authorization: bearer caller-token"));
 }
 
@@ -224,7 +243,13 @@ template  http://127.0.0.1:[..]/  iac_generation  ros, template
         "iac-code a2a-route-preview \\\n--route \"ros=http://127.0.0.1:41242/;skills=iac_generation;tags=ros\" \\\n\
          --route-state-dir ~/.iac-code/a2a \\\n--save-routes",
     );
-    assert_data_eq!(&saved.err, str!["Saved 1 route in [..]/.iac-code/a2a/routes.json.\n"]);
+    assert_data_eq!(
+        &saved.err,
+        str![[r#"
+Saved 1 route in [..]/.iac-code/a2a/routes.json.
+
+"#]]
+    );
     saved.ok();
     let called = place.line(
         "iac-code a2a-client call \\\n--route \"ros=http://127.0.0.1:41242/;skills=iac_generation;tags=ros\" \\\n\

@@ -5,7 +5,8 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use nuncio_tests::{Random, Server};
+use nuncio_tests::Random;
+use nuncio_tests::raw::Wire;
 
 use crate::run::Shell;
 
@@ -15,9 +16,9 @@ struct Cutter {
 }
 
 impl Cutter {
-    fn start(listener: TcpListener, target: String, seed: u64) -> Self {
+    fn start(listener: TcpListener, target: String) -> Self {
         let cuts = Arc::new(AtomicU32::new(0));
-        let (count, random) = (cuts.clone(), Arc::new(Mutex::new(Random::new(seed))));
+        let (count, random) = (cuts.clone(), Arc::new(Mutex::new(Random::new())));
         std::thread::spawn(move || {
             for inward in listener.incoming().map_while(Result::ok) {
                 let Ok(outward) = TcpStream::connect(&target) else { return };
@@ -63,8 +64,8 @@ fn pass(mut from: TcpStream, mut to: TcpStream, mut room: impl FnMut(&[u8]) -> u
 async fn a_stream_that_is_cut_again_and_again_prints_the_same_text() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let public = format!("http://{}", listener.local_addr().unwrap());
-    let server = Server::configured(&format!("store: memory\npublic-url: {public}\n"));
-    let cutter = Cutter::start(listener, server.url.trim_start_matches("http://").to_owned(), 7);
+    let server = Wire::start(&format!("public-url: {public}\n"));
+    let cutter = Cutter::start(listener, server.address.to_string());
     let shell = Shell::new();
     let whole: String = (0..200).map(|n| format!("chunk {n}")).collect();
     for version in ["1.0", "0.3"] {

@@ -4,14 +4,16 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Paint, one_line};
 
-/// Columns are not made narrower than this.
+/// Columns are not made narrower than this, unless the table says so.
 const NARROWEST: usize = 8;
 const GAP: &str = "  ";
 
-/// A table. Columns that are too wide together are cut, the last ones first.
+/// A table. Columns that are too wide together are cut.
 #[derive(Debug)]
 pub(crate) struct Table {
     head: Vec<&'static str>,
+    /// Which columns give way, in this order, and to which width.
+    order: Vec<(usize, usize)>,
     rows: Vec<Vec<Cell>>,
 }
 
@@ -35,7 +37,13 @@ impl Cell {
 
 impl Table {
     pub(crate) fn new(head: &[&'static str]) -> Self {
-        Self { head: head.to_vec(), rows: Vec::new() }
+        let order = (0..head.len()).rev().map(|column| (column, NARROWEST)).collect();
+        Self { head: head.to_vec(), order, rows: Vec::new() }
+    }
+
+    /// Only these columns give way, in this order, and to which width; instead of all, the last ones first.
+    pub(crate) fn giving_way(self, order: &[(usize, usize)]) -> Self {
+        Self { order: order.to_vec(), ..self }
     }
 
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
@@ -65,10 +73,11 @@ impl Table {
         let mut widths: Vec<usize> = self.head.iter().enumerate().map(widest).collect();
         let gaps = GAP.len() * widths.len().saturating_sub(1);
         let Some(most) = most else { return widths };
-        for column in (0..widths.len()).rev() {
+        for (column, least) in &self.order {
             let over = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
-            let narrowest = NARROWEST.min(widths[column]);
-            widths[column] = widths[column].saturating_sub(over).max(narrowest);
+            if let Some(width) = widths.get_mut(*column) {
+                *width = width.saturating_sub(over).max((*least).min(*width));
+            }
         }
         widths
     }

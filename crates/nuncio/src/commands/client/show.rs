@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nuncio_protocol::{AgentCard, Message, Task, TaskPushNotificationConfig, TaskState};
+use nuncio_protocol::{AgentCard, Message, Task, TaskPushNotificationConfig, TaskState, Timestamp};
 
 use super::answer::render;
 use super::kinds::state_name;
@@ -52,12 +52,15 @@ pub(crate) fn task(task: &Task) -> String {
 
 /// Tasks as a table.
 pub(crate) fn tasks(tasks: &[Task]) -> String {
-    let mut table = Table::new(&["ID", "Status", "Context", "Updated", "Message"]);
+    // The id is what people copy, so it gives way last.
+    let order = [(4, 9), (2, 6), (4, 3), (0, 8)];
+    let mut table = Table::new(&["ID", "Status", "Context", "Updated", "Message"]).giving_way(&order);
+    let width = width();
     for task in tasks {
         let state = task.status.state;
-        // To the second is enough in a list.
-        let updated = task.status.timestamp.map(|time| time.to_string()).unwrap_or_default();
-        let updated = updated.get(..19).map(|short| format!("{short}Z")).unwrap_or_default();
+        let time = task.status.timestamp;
+        let updated = if width.is_some() { time.map(age) } else { time.map(|time| time.to_string()) };
+        let updated = updated.unwrap_or_default();
         table.row(vec![
             Cell::new(task.id.as_str()),
             Cell::painted(&state_name(state), paint(state)),
@@ -66,7 +69,19 @@ pub(crate) fn tasks(tasks: &[Task]) -> String {
             Cell::new(&words(task)),
         ]);
     }
-    table.render(width(), colours(&io::stdout()))
+    table.render(width, colours(&io::stdout()))
+}
+
+/// How long ago something was; a person has no use for more, and little room.
+fn age(time: Timestamp) -> String {
+    let seconds = Timestamp::now().as_micros().saturating_sub(time.as_micros()) / 1_000_000;
+    match seconds {
+        ..1 => "now".into(),
+        1..60 => format!("{seconds}s ago"),
+        60..3600 => format!("{}m ago", seconds / 60),
+        3600..86_400 => format!("{}h ago", seconds / 3600),
+        _ => format!("{}d ago", seconds / 86_400),
+    }
 }
 
 fn paint(state: TaskState) -> Paint {
