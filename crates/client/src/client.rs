@@ -264,6 +264,12 @@ impl Client {
         self.inner.wire.extended_card(&request).await
     }
 
+    /// Fetches a file that the agent names, such as a large artifact. Only from the origins of the agent: whatever else
+    /// a foreign text names is not asked for.
+    pub async fn download(&self, url: &str) -> Result<Bytes, ClientError> {
+        self.inner.http.download(url, &self.inner.url).await
+    }
+
     /// One connection that carries the events of a task.
     pub(crate) async fn open(&self, id: &TaskId, after: Option<u64>) -> Result<Feed, ClientError> {
         let request = SubscribeToTaskRequest { tenant: self.inner.tenant.clone(), id: id.clone() };

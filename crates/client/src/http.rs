@@ -100,6 +100,27 @@ impl Http {
         Err(protocol(&ask.url, format!("it redirects more than {REDIRECTS} times")))
     }
 
+    /// The file at an address that the agent names, if that is where the agent is.
+    pub(crate) async fn download(&self, named: &str, interface: &str) -> Result<Bytes, ClientError> {
+        let url = parse_url(named)?;
+        let same = |other: &Url| other.origin() == url.origin();
+        if !same(&self.home) && !self.trusted.iter().any(same) && !Url::parse(interface).is_ok_and(|url| same(&url)) {
+            let (origin, home) = (url.origin().ascii_serialization(), self.home.origin().ascii_serialization());
+            return Err(invalid(format!("It is at {origin}, not at {home}: fetch it yourself if you trust it.")));
+        }
+        let limit = self.options.max_answer;
+        let fetch = async {
+            let ask = Ask { method: Method::GET, url: url.clone(), headers: HeaderMap::new(), body: Bytes::new() };
+            let mut response = self.ask(ask).await?;
+            if response.status().is_success() {
+                return self.body(&mut response, limit).await.map(Bytes::from);
+            }
+            let body = self.error_body(&mut response).await;
+            Err(self.refused(&response, &body))
+        };
+        within(self.options.timeout, shown(&url), fetch).await
+    }
+
     /// The whole body, unless it is larger than the limit.
     pub(crate) async fn body(&self, response: &mut Response, limit: usize) -> Result<Vec<u8>, ClientError> {
         let too_large = |url: &Url| ClientError::TooLarge { url: shown(url), limit };

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::client::args::{ClientArgs, ROUTE_EXAMPLE, RoutePreviewArgs};
+
 /// Puts any agent on the A2A network.
 #[derive(Debug, Parser)]
 #[command(name = "nuncio", version, propagate_version = true)]
@@ -26,7 +28,10 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Talk to an A2A agent
     #[command(visible_alias = "a2a-client")]
-    Client(ClientArgs),
+    Client(Box<ClientArgs>),
+    /// Show which route a call would take
+    #[command(hide = true, name = "a2a-route-preview", after_help = ROUTE_EXAMPLE)]
+    RoutePreview(RoutePreviewArgs),
     /// Check, show or describe the configuration
     Config(ConfigArgs),
     /// Check that everything this configuration needs is there
@@ -133,71 +138,6 @@ pub(crate) struct CompletionsArgs {
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
 }
-
-#[derive(Debug, Args)]
-pub(crate) struct ClientArgs {
-    #[command(subcommand)]
-    pub(crate) command: ClientCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ClientCommand {
-    /// Send a message and print the answer
-    Call(CallArgs),
-    /// Print the card of an agent
-    Discover(DiscoverArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CallArgs {
-    /// Address of the agent
-    #[arg(long)]
-    pub(crate) url: String,
-    /// Text to send
-    #[arg(long, short)]
-    pub(crate) prompt: String,
-    /// Print events as they happen
-    #[arg(long)]
-    pub(crate) stream: bool,
-    /// Continue this conversation
-    #[arg(long, value_name = "ID")]
-    pub(crate) context_id: Option<String>,
-    /// Continue this task
-    #[arg(long, value_name = "ID")]
-    pub(crate) task_id: Option<String>,
-    /// Bearer token
-    #[arg(long)]
-    pub(crate) token: Option<Token>,
-    /// Give up after this many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) timeout: u64,
-    /// Form of the output
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) output: ClientOutput,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DiscoverArgs {
-    /// Address of the agent
-    #[arg(long)]
-    pub(crate) url: String,
-    /// Bearer token
-    #[arg(long)]
-    pub(crate) token: Option<Token>,
-    /// Form of the output
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) output: ClientOutput,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(crate) enum ClientOutput {
-    #[default]
-    Text,
-    Json,
-}
-
-/// A token on the command line, kept out of the log like every other secret.
-pub(crate) type Token = crate::config::Secret;
 
 #[cfg(test)]
 mod tests {

@@ -7,18 +7,18 @@
 mod address;
 mod agents;
 mod check;
-mod choice;
+pub(crate) mod choice;
 mod coding_agent;
 mod entry;
 mod expand;
 mod keys;
-mod kind;
-mod layers;
-mod list;
+pub(crate) mod kind;
+pub(crate) mod layers;
+pub(crate) mod list;
 mod nearest;
-mod node;
-mod problem;
-mod record;
+pub(crate) mod node;
+pub(crate) mod problem;
+pub(crate) mod record;
 mod schema;
 mod secret;
 #[cfg(test)]
@@ -74,7 +74,7 @@ pub(crate) fn load(args: &ServeArgs) -> Result<Loaded, Failure> {
     resolve(inputs).map_err(|problems| Failure::usage(problems.into_iter().map(|problem| problem.text).collect()))
 }
 
-fn read_file(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read_file(path: &Path) -> Result<String, Failure> {
     use std::io::Read;
 
     let shown = path.display();

@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Authentication = 4,
     /// The answer did not come in time.
     Timeout = 5,
+    /// The person at the keyboard left: what shells expect after Ctrl-C.
+    Interrupted = 130,
 }
 
 /// A failed command.
@@ -38,6 +40,14 @@ impl Failure {
     /// Everything that is wrong with the usage or the configuration, in reading order.
     pub(crate) fn usage(messages: Vec<String>) -> Self {
         Self { kind: Kind::Usage, messages }
+    }
+
+    /// The same, and what to do next.
+    pub(crate) fn with(mut self, next: &str) -> Self {
+        if let Some(message) = self.messages.last_mut() {
+            message.push_str(&format!("\n{next}"));
+        }
+        self
     }
 
     /// Tells the person on stderr.

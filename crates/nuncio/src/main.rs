@@ -6,6 +6,7 @@ mod config;
 mod failure;
 mod logging;
 mod output;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -55,6 +56,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
             logging::init(config::LogFormat::Auto, cli.debug);
             block_on(commands::client::run(args))
         }
+        Command::RoutePreview(args) => commands::client::route_preview(args),
         Command::Config(args) => commands::config::run(args),
         Command::Completions(args) => commands::completions::run(args),
     }

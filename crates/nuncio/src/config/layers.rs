@@ -76,7 +76,7 @@ pub(crate) type Sources = BTreeMap<&'static str, Source>;
 pub(crate) type Layer = BTreeMap<&'static str, Entry>;
 
 /// One value of one origin.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Entry {
     node: Node,
     origin: Origin,
@@ -123,6 +123,11 @@ impl Layers<'_> {
 }
 
 impl Entry {
+    /// A value that is no part of a file.
+    pub(crate) fn loose(text: impl Into<String>, origin: Origin) -> Self {
+        Self { node: Node::loose(text), origin, line: None }
+    }
+
     fn source(&self) -> Source {
         Source { origin: self.origin.clone(), line: self.line }
     }
@@ -190,6 +195,17 @@ fn misspelled(name: &str) -> Option<String> {
 
 /// The layer of a YAML document: the file, or a profile.
 pub(crate) fn document(text: &str, origin: &Origin, environment: &Environment, problems: &mut Vec<Problem>) -> Layer {
+    document_of(&spellings(), text, origin, environment, problems)
+}
+
+/// The layer of a YAML document with keys of its own.
+pub(crate) fn document_of(
+    names: &[Named],
+    text: &str,
+    origin: &Origin,
+    environment: &Environment,
+    problems: &mut Vec<Problem>,
+) -> Layer {
     let whole = Spot { key: String::new(), origin, line: None, home: environment.home.as_deref() };
     let mut fields = match node::parse(text) {
         Ok(Node { value: Value::Map(fields), .. }) => fields,
@@ -216,7 +232,7 @@ pub(crate) fn document(text: &str, origin: &Origin, environment: &Environment, p
             field.node.value = Value::Unreadable;
         }
     }
-    check_fields(&fields, &spellings(), &whole, problems)
+    check_fields(&fields, names, &whole, problems)
         .into_iter()
         .map(|(key, field)| {
             let entry = Entry { node: field.node.clone(), origin: origin.clone(), line: field.line };

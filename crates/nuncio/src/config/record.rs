@@ -1,5 +1,6 @@
 //! The keys of a mapping: known, unknown, doubled.
 
+use super::keys::KEYS;
 use super::nearest::nearest;
 use super::node::Field;
 use super::problem::{Problem, Spot};
@@ -33,7 +34,8 @@ pub(crate) fn check_fields<'n>(
 fn unknown(spelling: &str, names: &[Named], spot: &Spot<'_>) -> Problem {
     let hint = match nearest(spelling, names.iter().map(|(name, _)| *name)) {
         Some(name) => format!("did you mean `{name}`?"),
-        None if spot.key.contains('.') => {
+        // Only the list of all keys of the server is too long to be told.
+        None if names.len() < KEYS.len() => {
             let names: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
             format!("known are {}", names.join(", "))
         }
