@@ -105,7 +105,7 @@ async fn claude_code() {
         Real::new("claude-code", &program, home(), &variables)
     };
     with("good").works().await;
-    with("wrong").lacks_credentials("invalid x-api-key").await;
+    with("wrong").lacks_credentials("authentication_failed").await;
 }
 
 #[tokio::test]
