@@ -4,8 +4,11 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use nuncio_tests::{Stage, Value, fake, follow_up, id, in_context, json, state, texts, words};
+use nuncio_tests::{
+    Stage, Value, at_once, fake, follow_up, id, in_context, is_over, json, message, state, texts, words,
+};
 
 /// Installs a real agent, unless it is there, and returns its program.
 fn install(name: &str) -> String {
@@ -58,19 +61,37 @@ impl Real {
         Self { stage: Stage::new(kind, &json!([program]), &more), home }
     }
 
+    /// Sends something and returns the task as soon as it rests.
+    async fn send(&self, params: Value) -> Value {
+        let task = self.stage.server.send_params(at_once(params)).await;
+        self.until(task, |task| !matches!(state(task), "SUBMITTED" | "WORKING")).await
+    }
+
+    /// Real agents take their time, even to start.
+    async fn until(&self, mut task: Value, done: fn(&Value) -> bool) -> Value {
+        let until = Instant::now() + Duration::from_secs(180);
+        while !done(&task) {
+            assert!(Instant::now() < until, "it hangs: {task}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            task = self.stage.server.task(id(&task)).await;
+        }
+        task
+    }
+
     /// It answers, asks, does what it may and not what it may not, and remembers its conversation.
     async fn works(&self) {
         let server = &self.stage.server;
-        let hello = server.send("hello").await;
+        let hello = self.send(message("hello")).await;
         assert_eq!((state(&hello), texts(&hello)), ("COMPLETED", vec!["Hello from the model.".into()]), "{hello}");
         let usage = &hello["metadata"]["urn:nuncio:a2a:usage:v1"];
         assert_eq!(usage["inputTokens"].as_u64().map(|tokens| tokens >= 11), Some(true), "{hello}");
 
         for (reply, file, done) in [("n", "denied.txt", false), ("y", "made.txt", true)] {
-            let asked = server.send_params(in_context(&hello["contextId"], &format!("run touch {file}"))).await;
+            let asked = self.send(in_context(&hello["contextId"], &format!("run touch {file}"))).await;
             assert_eq!(state(&asked), "INPUT_REQUIRED", "{asked}");
             assert!(words(&asked).contains(&format!("touch {file}")), "{asked}");
-            let over = server.send_params(follow_up(&asked, reply)).await;
+            let answered = server.send_params(at_once(follow_up(&asked, reply))).await;
+            let over = self.until(answered, is_over).await;
             assert_eq!(state(&over), "COMPLETED", "{over}");
             assert!(texts(&over).concat().ends_with("Hello from the model."), "{over}");
             assert_eq!(self.stage.workspace.path().join(file).exists(), done, "{over}");
@@ -82,7 +103,7 @@ impl Real {
     }
 
     async fn lacks_credentials(&self, why: &str) {
-        let task = self.stage.server.send("hello").await;
+        let task = self.send(message("hello")).await;
         assert_eq!(state(&task), "AUTH_REQUIRED", "{} {task}", self.home.path().display());
         assert!(words(&task).contains(why), "{task}");
         self.stage.until_idle().await;
@@ -144,9 +165,9 @@ async fn codex() {
     with("codex", "good").works().await;
     with("codex", "wrong").lacks_credentials("401").await;
     let exec = with("codex-exec", "good");
-    let hello = exec.stage.server.send("hello").await;
+    let hello = exec.send(message("hello")).await;
     assert_eq!((state(&hello), texts(&hello)), ("COMPLETED", vec!["Hello from the model.".into()]), "{hello}");
-    let again = exec.stage.server.send_params(in_context(&hello["contextId"], "hello again")).await;
+    let again = exec.send(in_context(&hello["contextId"], "hello again")).await;
     assert_eq!((state(&again), texts(&again)), ("COMPLETED", vec!["Hello from the model.".into()]), "{again}");
     with("codex-exec", "wrong").lacks_credentials("401").await;
 }
