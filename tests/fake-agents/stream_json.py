@@ -452,6 +452,13 @@ def auth(host, _rest):
     sys.exit(1)
 
 
+def wrong_key(host, _rest):
+    for attempt in range(1, 11):
+        retry = {"attempt": attempt, "max_retries": 10, "error_status": 401, "error": "authentication_failed"}
+        host.emit({"type": "system", "subtype": "api_retry", **retry})
+        time.sleep(0.1 if attempt < 4 else 10)
+
+
 def exit_with(host, rest):
     fail("\x1b[31mboom\x1b[0m: it broke", int(rest.split()[0]))
 
@@ -496,6 +503,7 @@ SCENES = {
     "crash": crash,
     "rate limit": rate_limit,
     "auth": auth,
+    "wrong key": wrong_key,
     "exit ": exit_with,
     "no result": one_text,
     "silent": lambda host, rest: None,

@@ -14,7 +14,10 @@ async fn an_answer_is_told_once_however_it_comes() {
 
 #[tokio::test]
 async fn a_turn_ends_as_the_program_says() {
-    CLAUDE.ends_as_it_says(&[("auth", "AUTH_REQUIRED", "Not logged in · Please run /login")]).await;
+    let refused = "The credentials of this agent are refused: authentication_failed";
+    let ends =
+        [("auth", "AUTH_REQUIRED", "Not logged in · Please run /login"), ("wrong key", "AUTH_REQUIRED", refused)];
+    CLAUDE.ends_as_it_says(&ends).await;
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ const WIRE: Wire = Wire {
         "incorrect api key",
         "device authorization flow",
         "401 unauthorized",
+        "[api error: 401",
     ],
     no_session: "no saved session found",
     // It takes what the model's server says for an answer, and ends well.

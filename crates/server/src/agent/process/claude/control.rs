@@ -73,7 +73,7 @@ impl Control {
             return out.push(answer(id, &json!({ "behavior": "allow", "updatedInput": input })));
         }
         let rules = request.get("permission_suggestions").filter(|_| self.suggestions_are_rules);
-        let rules = rules.filter(|rules| rules.as_array().is_some_and(|rules| !rules.is_empty())).cloned();
+        let rules = rules.and_then(spared);
         let approval = Approval {
             action: action(tool, request, &input),
             tool: tool.to_owned(),
@@ -150,6 +150,14 @@ pub(in super::super) fn initialize(request: Value) -> Value {
 pub(super) fn interrupt() -> Report {
     let request = json!({ "subtype": "interrupt" });
     jsonl::write(&json!({ "type": "control_request", "request_id": "nuncio-interrupt", "request": request }))
+}
+
+/// The rules among the suggestions. Beside them it suggests to open folders and to accept all edits, which
+/// is more than was asked; that counts only where there is nothing else.
+fn spared(suggestions: &Value) -> Option<Value> {
+    let all = suggestions.as_array().filter(|all| !all.is_empty())?;
+    let rules: Vec<Value> = all.iter().filter(|one| text(one, "type") == "addRules").cloned().collect();
+    Some(if rules.is_empty() { all.clone() } else { rules }.into())
 }
 
 fn answer(id: &str, response: &Value) -> Report {

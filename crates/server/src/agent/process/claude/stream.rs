@@ -13,6 +13,8 @@ use crate::engine::approval::Decision;
 
 /// How many background tasks are followed.
 const TASKS: usize = 256;
+/// How often credentials may be refused before they count as wrong.
+const REFUSALS: u64 = 3;
 /// The longest name of a conversation.
 const SESSION: usize = 256;
 
@@ -130,11 +132,7 @@ impl Stream {
             "status" if text(event, "status") == "compacting" => {
                 out.push(Report::Status("Compacting the conversation".to_owned()));
             }
-            "api_retry" => {
-                let why =
-                    Some(text(event, "error")).filter(|why| !why.is_empty()).unwrap_or("the model did not answer");
-                out.push(Report::Status(format!("Trying again: {}", brief(why, 200))));
-            }
+            "api_retry" => self.retry(event, out),
             "task_started" if matches!(text(event, "task_type"), "local_agent" | "local_workflow") => {
                 let (id, call) = (text(event, "task_id").to_owned(), text(event, "tool_use_id").to_owned());
                 if !id.is_empty() && self.tasks.len() < TASKS && !self.tasks.iter().any(|task| task.id == id) {
@@ -148,6 +146,18 @@ impl Stream {
             }
             _ => {}
         }
+    }
+
+    /// It tries again for minutes, also where it is the credentials that are refused; after a few of those it is
+    /// not a token that had to be refreshed.
+    fn retry(&mut self, event: &Value, out: &mut Vec<Report>) {
+        let number = |member: &str| event.get(member).and_then(Value::as_u64);
+        let why = Some(text(event, "error")).filter(|why| !why.is_empty()).unwrap_or("the model did not answer");
+        if number("error_status") == Some(401) && number("attempt") >= Some(REFUSALS) {
+            let why = format!("The credentials of this agent are refused: {}", brief(why, 200));
+            return self.verdict.give(Report::AuthRequired(why), out);
+        }
+        out.push(Report::Status(format!("Trying again: {}", brief(why, 200))));
     }
 
     /// The conversation goes on by itself when a task is done; when the last one was stopped, nothing

@@ -167,7 +167,8 @@ fn refuse(id: &Value, code: i64, message: &str) -> Report {
     jsonl::write(&json!({ "id": id, "error": { "code": code, "message": message } }))
 }
 
-/// The decisions that the server takes. Those that change its rules for good are left to its owner.
+/// The decisions that the server takes. Those that change its rules for good are left to its owner. A plain no,
+/// after which the agent goes on, is always understood, also where only the one that ends the turn is offered.
 fn decisions(params: &Value) -> Vec<String> {
     let known = ["accept", "acceptForSession", "decline", "cancel"];
     let offered = params.get("availableDecisions").and_then(Value::as_array);
@@ -175,7 +176,7 @@ fn decisions(params: &Value) -> Vec<String> {
         Some(offered) => offered.iter().filter_map(Value::as_str).collect(),
         None => known.to_vec(),
     };
-    known.into_iter().filter(|known| offered.contains(known)).map(str::to_owned).collect()
+    known.into_iter().filter(|known| *known == "decline" || offered.contains(known)).map(str::to_owned).collect()
 }
 
 /// The decision to send. What was chosen counts if it agrees with the yes or no.
