@@ -9,6 +9,7 @@ mod life;
 mod lines;
 mod opencode;
 mod places;
+mod real;
 mod roster;
 mod variables;
 mod vibe;
