@@ -67,7 +67,8 @@ impl Case {
         let told = run(server, "tools").await;
         told.completed("Let me look.\n\nFound it.");
         let (read, shell) = (format!("{}read", self.tools), format!("{}shell", self.tools));
-        let steps: Vec<(&str, &str)> = told.tools.iter().map(|tool| (text(&tool["name"]), text(&tool["phase"]))).collect();
+        let steps: Vec<(&str, &str)> =
+            told.tools.iter().map(|tool| (text(&tool["name"]), text(&tool["phase"]))).collect();
         let wanted = [
             (&*read, "started"),
             (&*read, "input"),
@@ -118,14 +119,17 @@ impl Case {
         let first = stage.server.send("remember the number 41").await;
         assert_eq!(state(&first), "COMPLETED", "{first}");
         let context = first["contextId"].clone();
-        let recall = async |server: &Server| told(server, &server.send_params(in_context(&context, "recall")).await).await;
+        let recall =
+            async |server: &Server| told(server, &server.send_params(in_context(&context, "recall")).await).await;
         recall(&stage.server).await.completed("The number 41.");
         run(&stage.server, "recall").await.completed("I know no number.");
         stage.server.kill();
         stage.server.restart();
         recall(&stage.server).await.completed("The number 41.");
         std::fs::remove_file(stage.workspace.path().join(".fake-sessions.json")).expect("the fake keeps it there");
-        recall(&stage.server).await.ended("FAILED", "The agent no longer knows this conversation; the next message begins");
+        recall(&stage.server)
+            .await
+            .ended("FAILED", "The agent no longer knows this conversation; the next message begins");
         recall(&stage.server).await.completed("I know no number.");
         stage.until_idle().await;
     }

@@ -62,7 +62,10 @@ async fn each_program_has_a_variable_for_its_path_and_one_for_all_models() {
             [("AGENT_ADAPTER", kind), (variable, &*path), ("AGENT_MODEL", "a/model-9"), ("AGENT_FORCE", "YES")];
         let server = server(&folder, &variables);
         let (args, env) = (run(&server, "show args").await.text, run(&server, "show env").await.text);
-        assert!(args.contains("--model=a/model-9") || env.contains(r#""VIBE_ACTIVE_MODEL": "a/model-9""#), "{kind}: {args}");
+        assert!(
+            args.contains("--model=a/model-9") || env.contains(r#""VIBE_ACTIVE_MODEL": "a/model-9""#),
+            "{kind}: {args}"
+        );
         assert!(args.contains(r#""-f""#) || args.contains("auto"), "{kind}: {args}");
     }
 }

@@ -399,7 +399,8 @@ impl Drive<'_> {
             Some(Verdict::Failed(text)) if self.resumes && is_about_a_lost_session(&text) => {
                 self.session.native = None;
                 self.turn.keep_session(self.session.clone()).await?;
-                let text = format!("{text}\nThe agent no longer knows this conversation; the next message begins a new one");
+                let text =
+                    format!("{text}\nThe agent no longer knows this conversation; the next message begins a new one");
                 Err(AgentError::Failed(text))
             }
             Some(Verdict::Failed(text)) => Err(AgentError::Failed(text)),
