@@ -31,7 +31,8 @@ impl Agent for Release {
             Some(("release", version)) => release(turn, version.trim()).await,
             None if text.trim() == "status" => {
                 let last = turn.session().await?.native;
-                turn.text(last.map_or("Nothing was released.".into(), |version| format!("{version} was the last."))).await
+                turn.text(last.map_or("Nothing was released.".into(), |version| format!("{version} was the last.")))
+                    .await
             }
             _ => turn.reject("I only know `release VERSION`, `status` and `version`.").await,
         }
