@@ -3,4 +3,5 @@
 
 pub mod codec;
 pub mod dispatch;
+pub mod lines;
 pub mod losses;

@@ -19,7 +19,7 @@ mod stage;
 pub use random::Random;
 pub use reqwest::RequestBuilder;
 pub use sse::{Sse, SseEvent};
-pub use stage::{Stage, fake};
+pub use stage::{Stage, fake, installed};
 
 /// The longest that anything in a test may take.
 pub const PATIENCE: Duration = Duration::from_secs(30);

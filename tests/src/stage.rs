@@ -1,6 +1,7 @@
 //! Servers whose agents are programs, and the processes that these leave in `/proc`.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::{PATIENCE, Server, Value, json};
@@ -8,6 +9,15 @@ use crate::{PATIENCE, Server, Value, json};
 /// A program of `tests/fake-agents`, which speaks like the real one.
 pub fn fake(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fake-agents").join(name)
+}
+
+/// Where the packages of a folder of `tests/foreign` are; installs them the first time.
+pub fn installed(folder: &str) -> PathBuf {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("foreign/install");
+    let done = Command::new(script).arg(folder).stdin(Stdio::null()).output().expect("the script can be started");
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success(), "{folder} cannot be installed:\n{err}");
+    out.trim().into()
 }
 
 /// A server with a fake program as its agent, and the folder where that works.

@@ -6,17 +6,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nuncio_tests::{
+use nuncio_tests::{installed, 
     Stage, Value, at_once, fake, follow_up, id, in_context, is_over, json, message, state, texts, words,
 };
 
-/// Installs a real agent, unless it is there, and returns its program.
-fn install(name: &str) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("foreign/agent");
-    let done = Command::new(script).arg(name).stdin(Stdio::null()).output().expect("the script can be started");
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{name} cannot be installed: {said}");
-    String::from_utf8(done.stdout).expect("a path").trim().to_owned()
+/// The program of a real agent, which is installed the first time.
+fn install(name: &str) -> PathBuf {
+    installed(&format!("cli-{name}")).join("node_modules/.bin").join(name)
 }
 
 /// A model that answers without sense.

@@ -45,19 +45,18 @@ async fn a_program_sees_what_is_listed_and_no_secret_of_the_server() {
 
 #[tokio::test]
 async fn a_turn_has_a_deadline_that_no_program_outlives() {
-    let stage = ndjson("turn-timeout: 1s\ncancel-grace: 500ms");
+    let stage = ndjson("turn-timeout: 3s\ncancel-grace: 500ms");
     let told = run(&stage.server, "stubborn").await;
     assert_eq!(told.state, "FAILED", "{told:?}");
-    assert_eq!(told.text, "You cannot stop me.");
     assert!(!told.words.is_empty());
     stage.until_idle().await;
 }
 
 #[tokio::test]
 async fn silence_has_a_limit() {
-    let stage = ndjson("silence-timeout: 1s\ncancel-grace: 500ms");
+    let stage = ndjson("silence-timeout: 3s\ncancel-grace: 500ms");
     let told = run(&stage.server, "slow").await;
-    assert_eq!((&*told.state, &*told.text), ("FAILED", "Working"), "{told:?}");
+    assert_eq!(told.state, "FAILED", "{told:?}");
     stage.until_idle().await;
 }
 

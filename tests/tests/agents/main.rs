@@ -13,6 +13,7 @@ mod lines;
 mod opencode;
 mod places;
 mod qwen;
+mod real;
 mod roster;
 mod stream_json;
 mod told;

@@ -28,8 +28,6 @@ mod lines;
 pub mod opencode;
 pub mod qwen;
 pub mod report;
-#[cfg(test)]
-mod robust;
 mod tail;
 pub mod vibe;
 pub mod words;

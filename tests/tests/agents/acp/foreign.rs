@@ -3,18 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use nuncio_tests::{Stage, at_once, id, in_context, json, state, words};
+use nuncio_tests::{installed, Stage, at_once, id, in_context, json, state, words};
 
 use super::{answer_with, finals, said, status_texts, tool_steps};
-
-/// Where the packages of a folder of `tests/foreign` are; installs them the first time.
-fn installed(folder: &str) -> PathBuf {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("foreign/install");
-    let done = Command::new(script).arg(folder).stdin(Stdio::null()).output().expect("the script can be started");
-    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-    assert!(done.status.success(), "{folder} cannot be installed:\n{out}\n{err}");
-    out.trim().into()
-}
 
 #[tokio::test]
 async fn an_agent_made_with_the_python_sdk_is_served() {

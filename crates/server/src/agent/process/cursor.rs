@@ -171,6 +171,3 @@ fn result(result: &Value) -> Result<Value, String> {
         _ => Ok(result.clone()),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -145,6 +145,3 @@ fn explain(exit: &Exit) -> String {
     };
     format!("{meaning}: {}", exit.describe())
 }
-
-#[cfg(test)]
-mod tests;

@@ -209,6 +209,3 @@ impl Reader {
 
 /// Empty lines before an answer that are kept.
 const MOST_EMPTY: usize = 100;
-
-#[cfg(test)]
-mod tests;

@@ -162,6 +162,3 @@ fn result(outcome: &Value) -> Result<Value, String> {
     }
     Ok(if text.is_empty() { value.clone() } else { Value::String(text) })
 }
-
-#[cfg(test)]
-mod tests;

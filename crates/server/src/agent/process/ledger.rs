@@ -220,12 +220,15 @@ fn short(text: &str) -> String {
 
 /// Whether an explanation says that somebody has to log in or set a key, in the words of the programs.
 fn lacks_credentials(reason: &str) -> bool {
-    const SIGNS: [&str; 9] = [
+    const SIGNS: [&str; 12] = [
         "authentication required",
         "not logged in",
         "not authenticated",
         "please log in",
         "invalid api key",
+        "invalid_api_key",
+        "incorrect api key",
+        "api key not valid",
         "missing api key",
         "api key is missing",
         "api key not found",
@@ -291,6 +294,7 @@ mod tests {
         };
         assert!(matches!(end("Authentication required. Please run 'agent login' first"), Report::AuthRequired(_)));
         assert!(matches!(end("Missing MISTRAL_API_KEY environment variable"), Report::AuthRequired(_)));
+        assert!(matches!(end("Incorrect API key provided"), Report::AuthRequired(_)));
         assert!(matches!(end("missing file"), Report::Failed(_)));
         assert!(matches!(end(""), Report::Failed(_)));
     }

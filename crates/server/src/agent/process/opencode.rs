@@ -136,6 +136,3 @@ impl Reader {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

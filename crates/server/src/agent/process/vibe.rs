@@ -146,6 +146,3 @@ fn arguments(arguments: &Value) -> Value {
     let read = arguments.as_str().and_then(|text| codec::decode(text.as_bytes()).ok());
     read.unwrap_or_else(|| arguments.clone())
 }
-
-#[cfg(test)]
-mod tests;
