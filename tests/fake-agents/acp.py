@@ -153,7 +153,8 @@ def garbage(session):
     raw("\x00\x01 binary \x7f\n")
     put({"jsonrpc": "2.0", "id": 999999, "result": {"stopReason": "refusal"}})
     put({"jsonrpc": "2.0", "id": None, "method": 7})
-    put({"jsonrpc": "2.0", "method": "session/update", "params": None})
+    for params in (None, [1], "x", 7, True, {}):
+        put({"jsonrpc": "2.0", "method": "session/update", "params": params})
     put({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": session, "update": []}})
     put({"jsonrpc": "2.0", "method": "_vendor/news", "params": {}})
     say(session, ask("_vendor/please"))

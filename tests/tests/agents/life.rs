@@ -74,8 +74,8 @@ async fn the_cost_of_a_line_is_printed() {
 
 /// The CPU time of a process.
 fn cpu(pid: u32) -> Duration {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields: Vec<u64> =
-        stat.rsplit(')').next().unwrap().split_whitespace().skip(11).take(2).map(|n| n.parse().unwrap()).collect();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    let (_, numbers) = stat.rsplit_once(')').expect("a name in brackets");
+    let fields: Vec<u64> = numbers.split_whitespace().skip(11).take(2).map(|n| n.parse().expect("a number")).collect();
     Duration::from_millis((fields[0] + fields[1]) * 10)
 }

@@ -96,7 +96,7 @@ impl AcpOptions {
             variables: Vec::new(),
             offers: Offers::default(),
             auth_method: None,
-            start_timeout: Duration::from_secs(60),
+            start_timeout: Duration::from_secs(120),
             grace: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(30 * 60),
             most_idle: 32,

@@ -2,10 +2,24 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use nuncio_tests::{installed, Stage, at_once, id, in_context, json, state, words};
+use nuncio_tests::{installed, Stage, Value, at_once, id, in_context, json, message, state, words};
 
 use super::{answer_with, finals, said, status_texts, tool_steps};
+
+/// The task of a text when it works no more. Such programs take long to start.
+async fn settled(stage: &Stage, text: &str) -> Value {
+    let mut task = stage.server.send_params(at_once(message(text))).await;
+    for _ in 0..900 {
+        if !matches!(state(&task), "SUBMITTED" | "WORKING") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        task = stage.server.task(id(&task)).await;
+    }
+    task
+}
 
 #[tokio::test]
 async fn an_agent_made_with_the_python_sdk_is_served() {
@@ -60,7 +74,7 @@ async fn agents_without_an_account_ask_for_one() {
         (json!([programs.join("codex-acp")]), "ChatGPT"),
     ] {
         let stage = Stage::new("acp", &command, &more);
-        let task = stage.server.send("hello").await;
+        let task = settled(&stage, "hello").await;
         assert_eq!(state(&task), "AUTH_REQUIRED", "{command}: {task}");
         assert!(words(&task).contains("needs to be signed in") && words(&task).contains(way), "{task}");
         stage.until_idle().await;

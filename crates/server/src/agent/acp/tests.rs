@@ -282,7 +282,7 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
 /// What a turn makes of a frame, without the turn.
 fn take(said: Incoming, updates: &mut Updates, out: &mut Vec<Said>) {
     match said {
-        Incoming::Notification { mut params, .. } => updates.read(params["update"].take(), &|_| None, out),
+        Incoming::Notification { params, .. } => updates.read(turn::update_of(params), &|_| None, out),
         Incoming::Request { params, .. } => {
             if let Some(question) = Question::read(&params) {
                 let _ = question.answer(&Message::from_agent(vec![Part::text("1")]));

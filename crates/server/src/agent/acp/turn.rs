@@ -120,13 +120,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn read(&mut self, mut params: Value, said: &mut Vec<Said>) {
+    fn read(&mut self, params: Value, said: &mut Vec<Said>) {
         // Agents inside of the agent may have conversations of their own.
         if params["sessionId"].as_str().is_some_and(|session| session != self.attached.session) {
             return;
         }
         let connection = &self.attached.connection;
-        self.updates.read(params["update"].take(), &|terminal| connection.printed(terminal), said);
+        self.updates.read(update_of(params), &|terminal| connection.printed(terminal), said);
     }
 
     async fn tell(&mut self, said: Said) -> Result<(), AgentError> {
@@ -352,6 +352,11 @@ impl Waiting<'_> {
             }
         }
     }
+}
+
+/// The update in the parameters of a notification, whatever these are.
+pub(super) fn update_of(mut params: Value) -> Value {
+    params.get_mut("update").map(Value::take).unwrap_or_default()
 }
 
 /// Options of a kind that nobody knows are as good as none.
