@@ -19,8 +19,8 @@ pub(super) enum Step {
     On,
     /// The agent waits for the caller since this event of ours.
     Asked(Seq),
-    /// Nothing new: it waits as before.
-    Waits,
+    /// It works or waits as before.
+    Same,
     /// The agent's task is over; ours goes on with this message, which arrived meanwhile.
     Next(Box<Message>),
     /// The task is over.
@@ -39,7 +39,7 @@ pub(super) async fn pass_on(turn: &mut Turn, memory: &Memory, event: StreamRespo
         StreamResponse::ArtifactUpdate(update) => {
             let metadata = turn.shown(update.metadata);
             turn.relay_artifact(update.artifact, update.append, update.last_chunk, metadata).await?;
-            Ok(Step::On)
+            Ok(Step::Same)
         }
     }
 }
@@ -76,7 +76,7 @@ async fn look(turn: &mut Turn, memory: &Memory, task: Task) -> Result<Step, Agen
     });
     match news {
         Some(news) if !(waits && same && news.status.message.is_none()) => status(turn, memory, news).await,
-        _ => Ok(if waits { Step::Waits } else { Step::On }),
+        _ => Ok(Step::Same),
     }
 }
 

@@ -83,7 +83,7 @@ impl<'a> Talk<'a> {
             let event = match asked {
                 None => self.events.next().await,
                 Some(seq) => match self.event_or_reply(turn, seq).await? {
-                    Heard::Event(event) => event,
+                    Heard::Event(event) => *event,
                     Heard::Reply(message) => {
                         asked = None;
                         self.send(turn, &message).await?;
@@ -101,7 +101,7 @@ impl<'a> Talk<'a> {
                     }
                     Step::Asked(seq) => asked = Some(seq),
                     Step::On => asked = None,
-                    Step::Waits => {}
+                    Step::Same => {}
                 },
                 (_, Some(_)) => self.watch_on().await,
                 (Some(Err(error)), None) => return Err(told(&error)),
@@ -115,7 +115,7 @@ impl<'a> Talk<'a> {
         tokio::select! {
             biased;
             reply = turn.reply(asked) => reply?.map(Box::new).map(Heard::Reply).ok_or(AgentError::Unanswered),
-            event = self.events.next() => Ok(Heard::Event(event)),
+            event = self.events.next() => Ok(Heard::Event(Box::new(event))),
         }
     }
 
@@ -123,11 +123,7 @@ impl<'a> Talk<'a> {
     async fn send(&mut self, turn: &Turn, message: &Message) -> Result<(), AgentError> {
         self.sent = message_id(turn, message);
         let task = self.memory.theirs(&self.ours).unwrap_or_default();
-        let key = SendOptions {
-            idempotency_key: Some(self.sent.to_string()),
-            timeout: Some(SEND_TIMEOUT),
-            ..SendOptions::default()
-        };
+        let key = SendOptions { idempotency_key: Some(self.sent.to_string()), timeout: Some(SEND_TIMEOUT) };
         let client = self.client.activating(&activated(message, &self.client)).map_err(|error| told(&error))?;
         self.client = client.clone();
         let message = translate(message, self.sent.clone(), task.clone(), &self.memory, &client, self.id);
@@ -237,7 +233,7 @@ impl<'a> Talk<'a> {
 
 /// What comes while the agent waits.
 enum Heard {
-    Event(Option<Result<Event, ClientError>>),
+    Event(Box<Option<Result<Event, ClientError>>>),
     Reply(Box<Message>),
 }
 
