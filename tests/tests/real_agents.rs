@@ -2,12 +2,12 @@
 //! has none hears that, and a model of our own answers the others.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nuncio_tests::{installed, 
-    Stage, Value, at_once, fake, follow_up, id, in_context, is_over, json, message, state, texts, words,
+use nuncio_tests::{
+    Stage, Value, at_once, fake, follow_up, id, in_context, installed, is_over, json, message, state, texts, words,
 };
 
 /// The program of a real agent, which is installed the first time.

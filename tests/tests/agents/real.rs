@@ -2,11 +2,11 @@
 //! network.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use nuncio_tests::{installed, Stage, Value, at_once, fake, id, in_context, json, message, state, texts, words};
+use nuncio_tests::{Stage, Value, at_once, fake, id, in_context, installed, json, message, state, texts, words};
 
 use crate::lines::told;
 

@@ -1,10 +1,9 @@
 //! Agents of others, from the package registries. They need Python, Node.js and, the first time, a network.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::time::Duration;
 
-use nuncio_tests::{installed, Stage, Value, at_once, id, in_context, json, message, state, words};
+use nuncio_tests::{Stage, Value, at_once, id, in_context, installed, json, message, state, words};
 
 use super::{answer_with, finals, said, status_texts, tool_steps};
 

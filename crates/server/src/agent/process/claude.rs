@@ -17,9 +17,6 @@ mod control;
 mod outcome;
 pub(super) mod stream;
 
-#[cfg(test)]
-mod tests;
-
 /// Anthropic's Claude Code.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClaudeCode;

@@ -18,9 +18,6 @@ pub(super) mod item;
 mod request;
 mod session;
 
-#[cfg(test)]
-mod tests;
-
 /// OpenAI's Codex, over its app server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Codex;

@@ -131,6 +131,3 @@ impl Dialect for Lines {
         self.verdict.give(report, out);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -127,6 +127,3 @@ fn cut(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     &text[..end]
 }
-
-#[cfg(test)]
-mod tests;

@@ -17,9 +17,6 @@ pub(super) mod prose;
 pub(super) mod question;
 pub(super) mod verdict;
 
-#[cfg(test)]
-pub(super) mod testing;
-
 /// A line of a program that prints JSON, and sometimes something else.
 pub(super) enum Line {
     /// An object.

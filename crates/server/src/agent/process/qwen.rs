@@ -84,6 +84,3 @@ impl Program for QwenCode {
         (launch, Box::new(Stream::new(WIRE, order.force)))
     }
 }
-
-#[cfg(test)]
-mod tests;
