@@ -159,14 +159,20 @@ async fn follows_and_cancels(client: &Client) {
     let mut events = client.stream(message("wait for it")).await.expect("a stream");
     let id = named(&mut events).await;
     let mut other = client.subscribe(id.clone(), None).await.expect("a second stream");
-    assert_eq!(named(&mut other).await, id);
+    // In 0.3 nobody says that a subscription begins with the task.
+    if client.version() == Version::V1_0 {
+        assert_eq!(named(&mut other).await, id);
+    }
     let request = CancelTaskRequest { id: id.clone(), ..Default::default() };
     client.cancel(request.clone()).await.expect("it can be canceled");
     assert_eq!(all(events).await.1, TaskState::Canceled);
     assert_eq!(all(other).await.1, TaskState::Canceled);
     assert_eq!(client.get(by_id(&id)).await.expect("the task").status.state, TaskState::Canceled);
-    let error = client.cancel(request).await.expect_err("it is over");
-    assert_eq!(error.kind(), Some(ErrorKind::TaskNotCancelable), "{error:?}");
+    match client.cancel(request).await {
+        // Some agents say only that it is so.
+        Ok(task) => assert_eq!(task.status.state, TaskState::Canceled),
+        Err(error) => assert_eq!(error.kind(), Some(ErrorKind::TaskNotCancelable), "{error:?}"),
+    }
 }
 
 async fn webhooks(client: &Client) {
@@ -212,7 +218,13 @@ async fn refuses(client: &Client) {
         // Some agents say so inside of the stream.
         Ok(mut events) => events.next().await.and_then(Result::err),
     };
-    assert_eq!(refused.as_ref().and_then(ClientError::kind), Some(ErrorKind::TaskNotFound), "{refused:?}");
+    match refused {
+        // Some agents of 0.3 break the connection instead.
+        Some(ClientError::Cut { .. }) if client.version() == Version::V0_3 => {}
+        refused => {
+            assert_eq!(refused.as_ref().and_then(ClientError::kind), Some(ErrorKind::TaskNotFound), "{refused:?}")
+        }
+    }
 }
 
 /// Every card that the agent signs is verified, and with any other key it is not.
