@@ -58,7 +58,9 @@ impl Agent {
 
     /// Does everything that a client can do, in one binding and version.
     async fn drive(&self, binding: Binding, version: Version) {
-        let options = Options { binding: Some(binding), version: Some(version), ..Options::default() };
+        // Agents of 0.3 in Python leave the streams of a canceled task open and say nothing.
+        let look = Some(Duration::from_millis(500));
+        let options = Options { binding: Some(binding), version: Some(version), look, ..Options::default() };
         let client = Client::discover(&self.url, options).await.expect("the card names this interface");
         println!("{binding} {version} at {}", client.url());
         let drive = async {
@@ -131,6 +133,8 @@ async fn sends(client: &Client) {
     let again = client.get(by_id(&task.id)).await.expect("the task");
     assert_eq!((&again.id, text_of(&again)), (&task.id, text_of(&task)));
     match client.list(ListTasksRequest::default()).await {
+        // Nobody says what 0.3 lists.
+        Ok(_) if client.version() == Version::V0_3 => {}
         Ok(page) => assert!(page.tasks.iter().any(|listed| listed.id == task.id), "{page:?}"),
         Err(error) => {
             assert_eq!(client.version(), Version::V0_3, "{error}");
@@ -219,8 +223,8 @@ async fn refuses(client: &Client) {
         Ok(mut events) => events.next().await.and_then(Result::err),
     };
     match refused {
-        // Some agents of 0.3 break the connection instead.
-        Some(ClientError::Cut { .. }) if client.version() == Version::V0_3 => {}
+        // Agents of 0.3 break the connection instead, or stumble.
+        Some(ClientError::Cut { .. } | ClientError::Agent(_)) if client.version() == Version::V0_3 => {}
         refused => {
             assert_eq!(refused.as_ref().and_then(ClientError::kind), Some(ErrorKind::TaskNotFound), "{refused:?}")
         }
