@@ -139,7 +139,10 @@ impl Follow {
         } else if let (Some(after), None, true) = (options.look, options.silence, options.resume) {
             match tokio::time::timeout(after, feed.next()).await {
                 Ok(next) => next,
-                Err(_) => return Ok(self.look().await),
+                Err(_) => {
+                    self.look().await;
+                    return Ok(());
+                }
             }
         } else {
             feed.next().await
@@ -256,7 +259,11 @@ impl Follow {
 
     /// One attempt to get a new connection, after a pause.
     async fn reconnect(&mut self) -> Result<(), ClientError> {
-        self.pause().await?;
+        if let Err(cut) = self.pause().await {
+            // Some agents only break the connection of whoever follows a task that is over.
+            self.look().await;
+            return if self.end.is_some() { Ok(()) } else { Err(cut) };
+        }
         let attempt = match (&self.task, &self.origin) {
             (Some(task), _) => self.client.open(task, self.last).await,
             (None, Origin::Send { again: Some(again) }) => self.client.send_again(&again.0, &again.1).await,
