@@ -136,6 +136,10 @@ impl Client {
         how: &SendOptions,
     ) -> Result<SendMessageResponse, ClientError> {
         self.fill(&mut request.tenant);
+        if self.version() == Version::V0_3 {
+            // There the default is not the same everywhere, so what is wanted is said.
+            request.configuration.get_or_insert_default();
+        }
         let mut failures = 0;
         loop {
             match self.inner.wire.send(&request, how).await {

@@ -61,11 +61,12 @@ pub(crate) async fn read(http: &Http, at: &Url, json: Bytes) -> Result<FoundCard
     let wrong = |error: codec::DecodeError| protocol(at, format!("its card cannot be read: {error}"));
     let signature = http.options.card_keys.judge(&json, &http.options).await;
     let strict = match &signature {
-        Verdict::Verified { uncovered, .. } => {
-            let card = covered(&json).map_err(wrong)?;
-            // Members of 0.3 that nobody vouches for must not say where the agent is.
-            (!uncovered.is_empty() || !card.supported_interfaces.is_empty()).then_some(card)
-        }
+        // Members of 0.3 that nobody vouches for must not say where the agent is.
+        Verdict::Verified { uncovered, .. } => match covered(&json, uncovered) {
+            Ok(card) => (!uncovered.is_empty() || !card.supported_interfaces.is_empty()).then_some(card),
+            Err(_) if uncovered.is_empty() => None,
+            Err(error) => return Err(wrong(error)),
+        },
         _ => None,
     };
     let card = match strict {

@@ -36,6 +36,9 @@ pub struct Options {
     /// A stream that carries nothing for so long, not even a comment, is taken for dead and resumed. By default
     /// only the network decides, because agents need not send anything while they work.
     pub silence: Option<Duration>,
+    /// A stream that brings no event for so long may belong to a task that is over: some agents forget to say so.
+    /// The task is then asked for; if it goes on, so does the waiting. Not with [`Options::silence`].
+    pub look: Option<Duration>,
     /// The largest answer that is read, in bytes. Cards have a limit of their own.
     pub max_answer: usize,
     /// The largest event of a stream that is read, in bytes.
@@ -70,6 +73,7 @@ impl Default for Options {
             timeout: Duration::from_secs(60),
             connect_timeout: Duration::from_secs(10),
             silence: None,
+            look: Some(Duration::from_secs(30)),
             max_answer: 64 * 1024 * 1024,
             max_event: sse::MAX_EVENT,
             card_keys: CardKeys::default(),

@@ -133,8 +133,17 @@ impl Follow {
     /// The next event of the present connection.
     async fn read(&mut self) -> Result<(), ClientError> {
         let Source::Feed(feed) = &mut self.source else { return Ok(()) };
+        let options = self.client.options();
         let next = if self.standing == Standing::Over {
             tokio::time::timeout(LINGER, feed.next()).await.unwrap_or(Ok(None))
+        } else if let (Some(after), None, true) = (options.look, options.silence, options.resume) {
+            match tokio::time::timeout(after, feed.next()).await {
+                Ok(next) => next,
+                Err(_) => {
+                    self.look().await;
+                    return Ok(());
+                }
+            }
         } else {
             feed.next().await
         };
@@ -149,6 +158,17 @@ impl Follow {
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Asks for a task that says nothing. Only if it is over is that used: events may be on their way.
+    async fn look(&mut self) {
+        let Some(id) = self.task.clone() else { return };
+        let looked = self.client.get(GetTaskRequest { id, ..Default::default() }).await;
+        if let Some(task) = looked.ok().filter(|task| task.status.state.is_terminal()) {
+            self.catch_up(task, None);
+            self.source = Source::Lost;
+            self.end_of_look();
+        }
     }
 
     fn accept(&mut self, event: Event) {
@@ -239,7 +259,11 @@ impl Follow {
 
     /// One attempt to get a new connection, after a pause.
     async fn reconnect(&mut self) -> Result<(), ClientError> {
-        self.pause().await?;
+        if let Err(cut) = self.pause().await {
+            // Some agents only break the connection of whoever follows a task that is over.
+            self.look().await;
+            return if self.end.is_some() { Ok(()) } else { Err(cut) };
+        }
         let attempt = match (&self.task, &self.origin) {
             (Some(task), _) => self.client.open(task, self.last).await,
             (None, Origin::Send { again: Some(again) }) => self.client.send_again(&again.0, &again.1).await,

@@ -5,4 +5,5 @@ mod calls;
 mod discovery;
 mod resume;
 mod server;
+mod signatures;
 mod streams;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use nuncio_client::{Client, ClientError, Options, SendOptions};
 use nuncio_protocol::{ErrorKind, Value, json};
 
@@ -253,7 +254,7 @@ async fn gives_up_after_some_attempts_without_progress() {
     let server =
         Server::start(|seen, _| Answer::events(vec![seen.event(None, &json!({"task": task("WORKING")}))])).await;
     let (events, error) = follow(&server.client()).await;
-    assert_eq!((events.len(), server.calls().len()), (1, 4));
+    assert_eq!((events.len(), server.calls().len()), (1, 5), "the last one asks for the task");
     assert!(matches!(error, Some(ClientError::Cut { cause: None, .. })), "{error:?}");
 
     let server = Server::start(|seen, n| match n {
@@ -262,7 +263,7 @@ async fn gives_up_after_some_attempts_without_progress() {
     })
     .await;
     let (_, error) = follow(&server.client()).await;
-    assert_eq!(server.calls().len(), 4);
+    assert_eq!(server.calls().len(), 5);
     let Some(ClientError::Cut { cause: Some(cause), .. }) = error else { panic!("{error:?}") };
     assert!(matches!(*cause, ClientError::Http { status: 503, .. }), "{cause:?}");
 }
@@ -389,4 +390,23 @@ async fn silence_is_a_lost_connection_where_the_caller_says_so() {
     let client = Client::direct(&server.url, options).unwrap();
     assert_eq!(follow_well(&client).await, ["1 task Working", "2 chunk a", "3 Completed"]);
     assert_eq!(server.calls(), ["SendStreamingMessage", "SubscribeToTask after 2"]);
+}
+
+#[tokio::test]
+async fn a_task_whose_end_nobody_tells_is_looked_for() {
+    let server = Server::start(|seen, n| match (seen.rpc(), n) {
+        ("GetTask", 1) => seen.result(&task("WORKING")),
+        ("GetTask", _) => seen.result(&task("COMPLETED")),
+        _ => Answer::events(vec![
+            seen.event(None, &json!({"task": task("WORKING")})),
+            Step::Pause(Duration::from_secs(30)),
+        ]),
+    })
+    .await;
+    let options = Options { look: Some(Duration::from_millis(20)), ..quick() };
+    let events = Client::direct(&server.url, options).unwrap().stream(hello()).await.unwrap();
+    let states: Vec<String> = events.map(|event| format!("{:?}", event.unwrap().response)).collect().await;
+    assert_eq!(states.len(), 2, "{states:?}");
+    assert!(states[1].contains("Completed"), "{states:?}");
+    assert_eq!(server.calls(), ["SendStreamingMessage", "GetTask", "GetTask"]);
 }

@@ -52,27 +52,33 @@ pub(super) fn payload(card: &AgentCard, form: Form) -> Vec<u8> {
     }
 }
 
+/// The member with the security schemes.
+pub(super) const SCHEMES: &str = "securitySchemes";
+
 /// Bytes that a signature may cover.
 pub(super) struct Candidate {
     pub(super) form: Form,
     pub(super) bytes: Vec<u8>,
     /// Whether members that A2A 1.0 does not know are in it.
     pub(super) whole: bool,
-    /// Whether schemes are left out that are not written as A2A writes them.
+    /// Whether the security schemes are left out.
     pub(super) without_schemes: bool,
 }
 
-/// What a signature covers of a card that it does not cover as a whole: what A2A 1.0 knows, without security
-/// schemes that are not written as A2A writes them. The SDK for JavaScript leaves those out when it signs.
-pub fn covered(json: &[u8]) -> Result<AgentCard, DecodeError> {
-    model(json).map(|(card, _)| card)
+/// What a signature vouches for, of a card of which it leaves these members uncovered.
+pub fn covered(json: &[u8], uncovered: &[String]) -> Result<AgentCard, DecodeError> {
+    let mut card = model(json)?.0;
+    if uncovered.iter().any(|name| name == SCHEMES) {
+        card.security_schemes.clear();
+    }
+    Ok(card)
 }
 
-/// The same, and whether there are such schemes.
+/// What A2A 1.0 knows of a card, and whether schemes are left out that are not written as A2A writes them.
 fn model(json: &[u8]) -> Result<(AgentCard, bool), DecodeError> {
     codec::decode(json).map(|card| (card, false)).or_else(|error| {
         let mut value: Value = codec::decode(json)?;
-        let Some(Value::Object(schemes)) = value.get_mut("securitySchemes") else { return Err(error) };
+        let Some(Value::Object(schemes)) = value.get_mut(SCHEMES) else { return Err(error) };
         schemes.retain(|_, scheme| !codec::is_folded(scheme));
         codec::from_value(value).map(|card| (card, true))
     })
@@ -93,8 +99,9 @@ pub(super) fn candidates(json: &[u8], mut value: Value) -> Vec<Candidate> {
     let mut list: Vec<Candidate> = Vec::new();
     let mut add = |form, whole, bytes: Vec<u8>| match list.iter_mut().find(|known| known.bytes == bytes) {
         Some(known) => known.whole |= whole,
-        None => list.push(Candidate { form, bytes, whole, without_schemes }),
+        None => list.push(Candidate { form, bytes, whole, without_schemes: without_schemes && !whole }),
     };
+    let bare = model.clone().map(without_schemes_at_all);
     if let Some(model) = &model {
         add(Form::Spec, false, jcs::canonical(model));
     }
@@ -107,6 +114,13 @@ pub(super) fn candidates(json: &[u8], mut value: Value) -> Vec<Candidate> {
     if is_old {
         add(Form::Escaped, true, python::dumps(&without_empty(without_old_defaults(value))));
     }
+    // The SDK for JavaScript loses the schemes when it signs a card that it holds in memory.
+    if let Some(bare) = bare {
+        let bytes = jcs::canonical(&without_empty(bare));
+        if list.iter().all(|known| known.bytes != bytes) {
+            list.push(Candidate { form: Form::Sdk, bytes, whole: false, without_schemes: true });
+        }
+    }
     list
 }
 
@@ -115,6 +129,13 @@ fn remove_signatures(value: &mut Value) {
         // Not `remove`, which would move the last member to its place.
         members.shift_remove("signatures");
     }
+}
+
+fn without_schemes_at_all(mut value: Value) -> Value {
+    if let Value::Object(members) = &mut value {
+        members.shift_remove(SCHEMES);
+    }
+    value
 }
 
 /// The value without empty texts, lists and objects, and without `null`, all the way down.

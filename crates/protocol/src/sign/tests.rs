@@ -115,6 +115,26 @@ fn members_that_nobody_vouches_for_are_named() {
 }
 
 #[test]
+fn schemes_that_a_signature_does_not_cover_are_not_believed() {
+    let key = key(Algorithm::Es256);
+    let mut value = codec::to_value(&signed(&key, Form::Sdk));
+    for scheme in [
+        json!({"scheme": {"$case": "apiKeySecurityScheme", "value": {"location": "query", "name": "k"}}}),
+        json!({"apiKeySecurityScheme": {"location": "query", "name": "k"}}),
+    ] {
+        value["securitySchemes"] = json!({ "added": scheme });
+        let json = codec::encode(&value);
+        let Verdict::Verified { uncovered, .. } = verify(&json, &keys(&key), NOW) else { panic!("the rest is signed") };
+        assert_eq!(uncovered, ["securitySchemes"]);
+        assert!(covered(&json, &uncovered).unwrap().security_schemes.is_empty());
+    }
+    // The specification's form covers them.
+    let mut value = codec::to_value(&signed(&key, Form::Spec));
+    value["securitySchemes"] = json!({ "added": { "mtlsSecurityScheme": {} } });
+    assert_eq!(wrong(verify(&codec::encode(&value), &keys(&key), NOW)), Reason::Mismatch("k-1".into()));
+}
+
+#[test]
 fn a_card_of_a_later_version_is_covered_as_it_came() {
     let key = key(Algorithm::EdDsa);
     let mut value = json!({ "name": "later", "supportedInterfaces": [], "generation": { "a": 1.0, "b": [] } });

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
-use super::form::{Candidate, candidates};
+use super::form::{Candidate, SCHEMES, candidates};
 use super::{Algorithm, Form, KeySet, VerifyingKey};
 use crate::card::AgentCardSignature;
 use crate::codec::{self, Value};
@@ -193,8 +193,8 @@ fn check(signature: &AgentCardSignature, payloads: &[Candidate], names: &[String
         let input = format!("{}.{}", signature.protected, URL_SAFE_NO_PAD.encode(&payload.bytes));
         if candidates.iter().any(|key| key.verifies(input.as_bytes(), &bytes)) {
             let mut uncovered = if payload.whole { Vec::new() } else { unknown(names) };
-            if payload.without_schemes && !payload.whole {
-                uncovered.push("securitySchemes".into());
+            if payload.without_schemes {
+                uncovered.push(SCHEMES.into());
             }
             return Verdict::Verified { kid, alg, form: payload.form, uncovered };
         }

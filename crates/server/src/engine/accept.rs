@@ -40,7 +40,7 @@ pub enum Sent {
 /// How the first turn of a task starts.
 enum Start {
     /// When the task is stored.
-    With(Job),
+    With(Box<Job>),
     /// It began before that; what is left of it, if anything.
     Begun(Arc<Control>, Option<Pin<Box<dyn Future<Output = ()> + Send>>>),
 }
@@ -215,7 +215,7 @@ impl Engine {
             let pending = is_pending(turn.as_mut()).await;
             Start::Begun(control, pending.then_some(turn))
         } else {
-            Start::With(job)
+            Start::With(Box::new(job))
         };
         let new = NewTask {
             scope: call.scope.clone(),
@@ -251,7 +251,7 @@ impl Engine {
         let live = self.hub.insert(&live);
         tracing::debug!(task = %live.id, context = %live.context_id, "a task was accepted");
         match start {
-            Start::With(job) => self.submit(job, room),
+            Start::With(job) => self.submit(*job, room),
             Start::Begun(_, None) => {}
             Start::Begun(control, Some(mut turn)) => {
                 self.schedule.begun(task_key, control);

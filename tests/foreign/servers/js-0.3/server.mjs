@@ -1,6 +1,6 @@
 // An echo agent on the A2A SDK for JavaScript, 0.3. Usage: server.mjs PORT
 import { DefaultRequestHandler, InMemoryPushNotificationStore, InMemoryTaskStore } from '@a2a-js/sdk/server';
-import { agentCardHandler, jsonRpcHandler, restHandler, UserBuilder } from '@a2a-js/sdk/server/express';
+import { agentCardHandler, jsonRpcHandler, restHandler } from '@a2a-js/sdk/server/express';
 import express from 'express';
 
 const port = Number(process.argv[2]);
@@ -69,7 +69,8 @@ const handler = new DefaultRequestHandler(
   card, new InMemoryTaskStore(), echo, undefined, new InMemoryPushNotificationStore(), undefined,
   { ...card, name: 'Echo for friends' }
 );
-const user = { userBuilder: UserBuilder.noAuthentication };
+// Only known callers see the extended card.
+const user = { userBuilder: async () => ({ isAuthenticated: true, userName: 'friend' }) };
 const app = express();
 app.use('/.well-known/agent-card.json', agentCardHandler({ agentCardProvider: handler }));
 app.use('/rpc', jsonRpcHandler({ requestHandler: handler, ...user }));

@@ -1,7 +1,7 @@
 // An echo agent on the A2A SDK for JavaScript, 1.3. Usage: server.mjs PORT
 import { generateAgentCardSignature, AgentCard, TaskState } from '@a2a-js/sdk';
 import { AgentEvent, DefaultRequestHandler, InMemoryPushNotificationStore, InMemoryTaskStore } from '@a2a-js/sdk/server';
-import { agentCardHandler, jsonRpcHandler, restHandler, UserBuilder } from '@a2a-js/sdk/server/express';
+import { agentCardHandler, jsonRpcHandler, restHandler } from '@a2a-js/sdk/server/express';
 import express from 'express';
 import { exportJWK, generateKeyPair } from 'jose';
 
@@ -101,7 +101,8 @@ const handler = new DefaultRequestHandler(
   await signed('ES256', { name: 'Echo for friends' })
 );
 
-const user = { userBuilder: UserBuilder.noAuthentication };
+// Only known callers see the extended card.
+const user = { userBuilder: async () => ({ isAuthenticated: true, userName: 'friend' }) };
 const legacyCompat = { enabled: true };
 const app = express();
 app.get('/jwks.json', async (_request, response) => {

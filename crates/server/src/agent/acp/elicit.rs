@@ -126,7 +126,6 @@ impl Field {
         }
         text.push_str(match (self.kind(), self.required) {
             ("string", true) => "",
-            ("string", false) => ", optional",
             ("array", true) => ", a list",
             ("array", false) => ", a list, optional",
             (_, true) => ", required",
@@ -167,7 +166,7 @@ impl Field {
                 _ => wrong("yes or no"),
             },
             "array" => {
-                let items = text.split(',').map(|item| item.trim()).filter(|item| !item.is_empty());
+                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 items.map(|item| self.chosen(item)).collect::<Result<Vec<Value>, String>>().map(Value::from)
             }
             _ => self.chosen(text),

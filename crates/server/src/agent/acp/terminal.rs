@@ -124,7 +124,7 @@ impl Terminals {
             Some(path) => {
                 let path = self.workspace.path().join(path);
                 // The folders below the workspace, by the same rules as the workspace itself.
-                let below = Workspaces::new(self.workspace.path().to_owned(), Vec::new());
+                let below = Workspaces::new(self.workspace.path(), Vec::new());
                 let chosen = below.and_then(|below| below.choose(path.to_str()));
                 chosen.map_err(|_| refused("cwd is not a folder of the workspace".into()))?.cwd()
             }

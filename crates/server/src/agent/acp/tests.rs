@@ -31,7 +31,7 @@ impl Place {
         let kin = Kin::new(&self.folder.path().to_string_lossy());
         let environment: Vec<(OsString, OsString)> = vec![("PATH".into(), "/usr/bin:/bin".into())];
         let args = ["-c".to_owned(), format!("echo $$ >pid; {script}")];
-        let start = Start { program: "sh", args: &args, environment: environment.clone(), cwd: self.folder.path() };
+        let start = Start { program: "sh", args: &args, environment: &environment, cwd: self.folder.path() };
         let child = Child::start(start, &kin).unwrap();
         let terminals = Terminals::new(self.workspace.clone(), environment, kin);
         Connection::new(child, Desk::new(self.workspace.clone(), Offers::default(), terminals))

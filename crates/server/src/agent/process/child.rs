@@ -25,11 +25,12 @@ use super::tail::Tail;
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What to start.
+#[derive(Clone, Copy)]
 pub(crate) struct Start<'a> {
     pub(crate) program: &'a str,
     pub(crate) args: &'a [String],
     /// The whole environment.
-    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) environment: &'a [(OsString, OsString)],
     pub(crate) cwd: &'a Path,
 }
 
@@ -100,8 +101,8 @@ impl Child {
             stdin: Some(feed(stdin)),
             listening: tokio::spawn(listen(stderr, tail.clone())),
             stderr: tail,
-            secrets: super::environment::secrets(&start.environment),
-            home: super::environment::home(&start.environment),
+            secrets: super::environment::secrets(start.environment),
+            home: super::environment::home(start.environment),
             gone: false,
         })
     }

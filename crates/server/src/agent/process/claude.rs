@@ -109,15 +109,15 @@ impl Program for ClaudeCode {
         args.extend(order.model.as_ref().map(|model| format!("--model={model}")));
         args.extend(order.session.as_ref().map(|id| format!("--resume={id}")));
         // There is a flag for who may do everything, but root may not use it; whoever asks is told yes.
-        let mut input = jsonl::line(&initialize(json!({ "subtype": "initialize", "hooks": null })));
-        input.extend(jsonl::line(&user_message(content(order))));
+        let mut input = jsonl::line(&initialize(&json!({ "subtype": "initialize", "hooks": null })));
+        input.extend(jsonl::line(&user_message(&content(order))));
         let launch = Launch { args, env: Vec::new(), input: Input::Open(input) };
         (launch, Box::new(Stream::new(WIRE, order.force)))
     }
 }
 
 /// A line that gives the program something to do.
-pub(super) fn user_message(content: Value) -> Value {
+pub(super) fn user_message(content: &Value) -> Value {
     json!({
         "type": "user",
         "message": { "role": "user", "content": content },

@@ -97,7 +97,7 @@ impl ProcessAgent {
             tracing::warn!(%error, "a workspace cannot be entered");
             AgentError::Failed("Invalid A2A workspace metadata.".into())
         })?;
-        let start = Start { program: self.binary(), args: &args, environment, cwd: cwd.path() };
+        let start = Start { program: self.binary(), args: &args, environment: &environment, cwd: cwd.path() };
         Child::start(start, &self.options.kin).map_err(|error| {
             let name = std::path::Path::new(self.binary()).file_name().unwrap_or_default().display().to_string();
             let hint = match error.kind() {

@@ -78,8 +78,8 @@ impl Program for QwenCode {
             args.push("--approval-mode=yolo".to_owned());
         }
         let request = json!({ "subtype": "initialize", "hooks": null, "timeout": { "canUseTool": APPROVAL } });
-        let mut input = jsonl::line(&initialize(request));
-        input.extend(jsonl::line(&user_message(order.prompt.as_str().into())));
+        let mut input = jsonl::line(&initialize(&request));
+        input.extend(jsonl::line(&user_message(&order.prompt.as_str().into())));
         let launch = Launch { args, env: Vec::new(), input: Input::Open(input) };
         (launch, Box::new(Stream::new(WIRE, order.force)))
     }

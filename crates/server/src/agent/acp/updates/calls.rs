@@ -106,7 +106,7 @@ impl Calls {
         call.output = fields.raw_output.or(call.output.take());
         match fields.status {
             Some(ToolCallStatus::Completed) if call.denied => {
-                tell(&call.name, Step::Failed("Permission was denied".into()))
+                tell(&call.name, Step::Failed("Permission was denied".into()));
             }
             Some(ToolCallStatus::Completed) => tell(&call.name, Step::Completed(call.result(printed))),
             Some(ToolCallStatus::Failed) => tell(&call.name, Step::Failed(call.failure(printed))),

@@ -142,7 +142,7 @@ impl Control {
 }
 
 /// The first line for the program.
-pub(in super::super) fn initialize(request: Value) -> Value {
+pub(in super::super) fn initialize(request: &Value) -> Value {
     json!({ "type": "control_request", "request_id": "nuncio-initialize", "request": request })
 }
 
