@@ -243,7 +243,7 @@ impl Call<'_> {
                 typed = self.keyboard.typed() => typed,
                 () = until(self.deadline) => return Err(self.late()),
             };
-            self.screen.typed(typed != Typed::Line(String::new()) && !matches!(typed, Typed::Line(_)));
+            self.screen.typed();
             match typed {
                 Typed::Line(line) => match question.reply(&line) {
                     Some(parts) => return Ok(Some(parts)),
@@ -255,7 +255,10 @@ impl Call<'_> {
                         return Ok(None);
                     }
                 }
-                Typed::End => return Ok(None),
+                Typed::End => {
+                    self.screen.interrupted();
+                    return Ok(None);
+                }
             }
         }
     }
@@ -263,13 +266,17 @@ impl Call<'_> {
     /// Ctrl-C: asks whether to cancel. A second one leaves.
     async fn interrupted(&mut self) -> Result<(), Failure> {
         let Some(id) = self.task_id().filter(|_| self.interactive && !self.canceling) else { return Err(self.left()) };
-        self.screen.ask("\nCancel the task? y/n (Ctrl-C again leaves it running):");
+        self.screen.interrupted();
+        self.screen.ask("Cancel the task? y/n (Ctrl-C again leaves it running):");
         let typed = self.keyboard.typed().await;
-        self.screen.typed(!matches!(typed, Typed::Line(_)));
+        self.screen.typed();
         match typed {
             Typed::Line(line) if matches!(line.trim().to_lowercase().as_str(), "y" | "yes") => {}
             Typed::Line(_) => return Ok(()),
-            Typed::Interrupt | Typed::End => return Err(self.left()),
+            Typed::Interrupt | Typed::End => {
+                self.screen.interrupted();
+                return Err(self.left());
+            }
         }
         self.canceling = true;
         match self.client.cancel(CancelTaskRequest { id, ..CancelTaskRequest::default() }).await {
