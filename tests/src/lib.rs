@@ -50,6 +50,7 @@ pub struct Server {
     /// `http://127.0.0.1:PORT`
     pub url: String,
     args: Vec<String>,
+    environment: Vec<(String, String)>,
     data: tempfile::TempDir,
     port: u16,
 }
@@ -57,18 +58,30 @@ pub struct Server {
 impl Server {
     /// Starts `nuncio serve` with these arguments on a free port, its data in a folder of its own.
     pub fn start(args: &[&str]) -> Self {
+        Self::start_in(args, &[])
+    }
+
+    /// The same, with more variables in its environment.
+    pub fn start_in(args: &[&str], environment: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().expect("a temporary folder");
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
-        let (child, port) = launch(&args, data.path(), 0);
-        Self { child, url: format!("http://127.0.0.1:{port}"), args, data, port }
+        let environment: Vec<(String, String)> =
+            environment.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let (child, port) = launch(&args, &environment, data.path(), 0);
+        Self { child, url: format!("http://127.0.0.1:{port}"), args, environment, data, port }
     }
 
     /// Starts it with a configuration file.
     pub fn configured(yaml: &str) -> Self {
+        Self::configured_in(yaml, &[])
+    }
+
+    /// The same, with more variables in its environment.
+    pub fn configured_in(yaml: &str, environment: &[(&str, &str)]) -> Self {
         let file = tempfile::Builder::new().suffix(".yml").tempfile().expect("a temporary file");
         std::fs::write(file.path(), yaml).expect("the file can be written");
         let path = file.into_temp_path().keep().expect("the file stays");
-        Self::start(&["--config", path.to_str().expect("a plain path")])
+        Self::start_in(&["--config", path.to_str().expect("a plain path")], environment)
     }
 
     /// Kills it with SIGKILL and waits until it is gone.
@@ -104,7 +117,7 @@ impl Server {
 
     /// Starts it again on the same port and data.
     pub fn restart(&mut self) {
-        (self.child, self.port) = launch(&self.args, self.data.path(), self.port);
+        (self.child, self.port) = launch(&self.args, &self.environment, self.data.path(), self.port);
     }
 
     /// Its process id.
@@ -292,13 +305,14 @@ impl Drop for Server {
 }
 
 /// Starts the binary and reads from its log where it listens.
-fn launch(args: &[String], data: &Path, port: u16) -> (Child, u16) {
+fn launch(args: &[String], environment: &[(String, String)], data: &Path, port: u16) -> (Child, u16) {
     let mut child = Command::new(binary())
         .arg("serve")
         .args(["--data-dir".as_ref(), data.as_os_str()])
         .args(["--port", &port.to_string()])
         .args(args)
         .env("NUNCIO_LOG", "json")
+        .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -21,9 +21,14 @@ pub struct Stage {
 impl Stage {
     /// Serves an agent of this kind by this command, with more lines of configuration.
     pub fn new(kind: &str, command: &Value, more: &str) -> Self {
+        Self::new_in(kind, command, more, &[])
+    }
+
+    /// The same, with more variables in the server's environment.
+    pub fn new_in(kind: &str, command: &Value, more: &str, environment: &[(&str, &str)]) -> Self {
         let workspace = tempfile::tempdir().expect("a temporary folder");
         let yaml = format!("workspace: {}\nagent: {kind}\ncommand: {command}\n{more}\n", workspace.path().display());
-        Self { server: Server::configured(&yaml), workspace }
+        Self { server: Server::configured_in(&yaml, environment), workspace }
     }
 
     /// Serves the fake program of this name.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use nuncio_protocol::sign::Verdict;
 use nuncio_protocol::{
     AgentCard, CancelTaskRequest, ErrorKind, GetExtendedAgentCardRequest, GetTaskRequest,
     ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse, ListTasksRequest,
@@ -11,7 +12,7 @@ use nuncio_protocol::{
     TaskId, TaskPushNotificationConfig, TaskPushNotificationConfigRequest,
 };
 
-use crate::discover::discover;
+use crate::discover::{FoundCard, discover, find};
 use crate::error::ClientError;
 use crate::http::{Http, parse_url, shown};
 use crate::options::{Options, SendOptions};
@@ -31,7 +32,7 @@ struct Inner {
     version: Version,
     url: String,
     tenant: String,
-    card: Option<(AgentCard, Bytes)>,
+    card: Option<FoundCard>,
 }
 
 impl Client {
@@ -47,10 +48,18 @@ impl Client {
         let http = Arc::new(Http::new(home.clone(), options)?);
         let found = discover(&http, &home).await?;
         let tenant = http.options.tenant.clone().unwrap_or(found.tenant);
-        let wire = Wire::new(http.clone(), found.url.clone(), found.binding, found.version)?;
+        let extensions = &http.options.extensions;
+        let wire = Wire::new(http.clone(), found.url.clone(), found.binding, found.version, extensions)?;
         let (binding, version) = (found.binding, found.version);
-        let card = Some((found.card, found.json));
+        let card = Some(found.card);
         Ok(Self { inner: Arc::new(Inner { wire, http, binding, version, url: shown(&found.url), tenant, card }) })
+    }
+
+    /// Reads a card as [`Client::discover`] does, but uses and refuses nothing: whoever asks may look at it, and
+    /// at what its signatures are worth.
+    pub async fn read_card(url: &str, options: Options) -> Result<FoundCard, ClientError> {
+        let home = parse_url(url)?;
+        find(&Http::new(home.clone(), options)?, &home).await
     }
 
     /// An agent whose interface is known to be at `url`; no card is read. It is JSON-RPC and 1.0 unless the
@@ -61,18 +70,38 @@ impl Client {
         let version = options.version.unwrap_or(Version::V1_0);
         let tenant = options.tenant.clone().unwrap_or_default();
         let http = Arc::new(Http::new(url.clone(), options)?);
-        let wire = Wire::new(http.clone(), url.clone(), binding, version)?;
+        let wire = Wire::new(http.clone(), url.clone(), binding, version, &http.options.extensions)?;
         Ok(Self { inner: Arc::new(Inner { wire, http, binding, version, url: shown(&url), tenant, card: None }) })
+    }
+
+    /// The same agent and the same connections, with these extensions activated instead of those in the options.
+    pub fn activating(&self, extensions: &[String]) -> Result<Self, ClientError> {
+        let known = &*self.inner;
+        let inner = Inner {
+            wire: known.wire.activating(known.binding, known.version, extensions)?,
+            http: known.http.clone(),
+            binding: known.binding,
+            version: known.version,
+            url: known.url.clone(),
+            tenant: known.tenant.clone(),
+            card: known.card.clone(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The card, if the agent was found by it.
     pub fn card(&self) -> Option<&AgentCard> {
-        self.inner.card.as_ref().map(|(card, _)| card)
+        self.inner.card.as_ref().map(|found| &found.card)
     }
 
     /// The card byte for byte, as signatures cover it.
     pub fn card_json(&self) -> Option<&Bytes> {
-        self.inner.card.as_ref().map(|(_, json)| json)
+        self.inner.card.as_ref().map(|found| &found.json)
+    }
+
+    /// What the signatures of the card are worth, if the agent was found by it.
+    pub fn signature(&self) -> Option<&Verdict> {
+        self.inner.card.as_ref().map(|found| &found.signature)
     }
 
     /// The address of the interface in use.
@@ -107,7 +136,13 @@ impl Client {
         how: &SendOptions,
     ) -> Result<SendMessageResponse, ClientError> {
         self.fill(&mut request.tenant);
-        self.repeating(how, async || self.inner.wire.send(&request, how).await).await
+        let mut failures = 0;
+        loop {
+            match self.inner.wire.send(&request, how).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => self.pause(how, &mut failures, error).await?,
+            }
+        }
     }
 
     /// Sends a message and follows what it starts.
@@ -134,7 +169,13 @@ impl Client {
             return Ok(EventStream::polling(self.clone(), Origin::Send { again: None }, Some(first)));
         }
         self.fill(&mut request.tenant);
-        let feed = self.repeating(how, async || self.inner.wire.stream(&request, how).await).await?;
+        let mut failures = 0;
+        let feed = loop {
+            match self.inner.wire.stream(&request, how).await {
+                Ok(feed) => break feed,
+                Err(error) => self.pause(how, &mut failures, error).await?,
+            }
+        };
         let again = how.idempotency_key.is_some().then(|| Box::new((request, how.clone())));
         Ok(EventStream::new(self.clone(), feed, Origin::Send { again }, None))
     }
@@ -176,6 +217,12 @@ impl Client {
         }
     }
 
+    /// Follows a task by asking for it every [`Options::poll`]: the whole task first, then what is new.
+    /// For agents that let nobody follow it, and for tasks that may be over.
+    pub fn watch(&self, id: TaskId) -> EventStream {
+        EventStream::polling(self.clone(), Origin::Subscribe { task: id }, None)
+    }
+
     /// Registers a webhook for a task.
     pub async fn create_push(
         &self,
@@ -204,8 +251,15 @@ impl Client {
         self.inner.wire.push_delete(&self.push_request(task, id)).await
     }
 
-    /// Asks for the card that only known callers see.
+    /// Asks for the card that only known callers see. Its signatures must be what those of the first card must.
     pub async fn extended_card(&self) -> Result<AgentCard, ClientError> {
+        let found = self.read_extended_card().await?;
+        found.accept(self.options())?;
+        Ok(found.card)
+    }
+
+    /// The same, but whatever its signatures are worth.
+    pub async fn read_extended_card(&self) -> Result<FoundCard, ClientError> {
         let request = GetExtendedAgentCardRequest { tenant: self.inner.tenant.clone() };
         self.inner.wire.extended_card(&request).await
     }
@@ -240,22 +294,15 @@ impl Client {
         self.card().is_none_or(|card| card.capabilities.streaming == Some(true))
     }
 
-    /// Does something again while it fails for a moment, if there is a key that makes that safe.
-    async fn repeating<T>(
-        &self,
-        how: &SendOptions,
-        send: impl AsyncFn() -> Result<T, ClientError>,
-    ) -> Result<T, ClientError> {
+    /// Waits before a message is sent again: only after failures that may pass, and with a key that makes it safe.
+    async fn pause(&self, how: &SendOptions, failures: &mut u32, error: ClientError) -> Result<(), ClientError> {
         let retry = self.options().retry;
-        let mut failures = 0;
-        loop {
-            let error = match send().await {
-                Err(error) if how.idempotency_key.is_some() && error.is_transient() && failures < retry.tries => error,
-                other => return other,
-            };
-            tokio::time::sleep(retry.pause(failures, error.retry_after())).await;
-            failures += 1;
+        if how.idempotency_key.is_none() || !error.is_transient() || *failures >= retry.tries {
+            return Err(error);
         }
+        tokio::time::sleep(retry.pause(*failures, error.retry_after())).await;
+        *failures += 1;
+        Ok(())
     }
 
     fn push_request(&self, task_id: TaskId, id: PushId) -> TaskPushNotificationConfigRequest {

@@ -1,6 +1,7 @@
 //! From an address to a card, and from the card to the interface to use.
 
 use bytes::Bytes;
+use nuncio_protocol::sign::{Verdict, covered};
 use nuncio_protocol::{AgentCard, AgentInterface, codec, v03};
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
@@ -15,11 +16,22 @@ const WELL_KNOWN: &str = "/.well-known/agent-card.json";
 /// No honest card is larger.
 const MAX_CARD: usize = 1024 * 1024;
 
+/// A card, before anything is done with it.
+#[derive(Clone, Debug)]
+pub struct FoundCard {
+    /// Where it was.
+    pub url: String,
+    /// What it says. Of a card whose signature covers only what A2A 1.0 knows, only that is read.
+    pub card: AgentCard,
+    /// The card byte for byte, as it came.
+    pub json: Bytes,
+    /// What its signatures are worth.
+    pub signature: Verdict,
+}
+
 /// What a card says, and what of it is used.
 pub(crate) struct Found {
-    pub(crate) card: AgentCard,
-    /// The card as it came.
-    pub(crate) json: Bytes,
+    pub(crate) card: FoundCard,
     pub(crate) tenant: String,
     pub(crate) binding: Binding,
     pub(crate) version: Version,
@@ -29,14 +41,57 @@ pub(crate) struct Found {
 /// Fetches the card and chooses an interface.
 pub(crate) async fn discover(http: &Http, typed: &Url) -> Result<Found, ClientError> {
     let (at, json) = fetch(http, typed).await?;
-    let wrong = |error: codec::DecodeError| protocol(&at, format!("its card cannot be read: {error}"));
-    // Reads cards of 0.3, of 1.0, and of both at once.
-    let card = v03::json::read_card(&json).map_err(wrong)?;
-    let (interface, binding, version, url) = choose(&card, &at, &http.options)?;
+    let card = read(http, &at, json).await?;
+    card.accept(&http.options)?;
+    let (interface, binding, version, url) = choose(&card.card, &at, &http.options)?;
     let tenant = interface.tenant.clone();
-    check_extensions(&card, &at, &http.options)?;
+    check_extensions(&card.card, &at, &http.options)?;
     http.check_origin(&url)?;
-    Ok(Found { tenant, binding, version, url, card, json })
+    Ok(Found { tenant, binding, version, url, card })
+}
+
+/// Fetches the card and does nothing else with it.
+pub(crate) async fn find(http: &Http, typed: &Url) -> Result<FoundCard, ClientError> {
+    let (at, json) = fetch(http, typed).await?;
+    read(http, &at, json).await
+}
+
+/// Reads a card that came from an address.
+pub(crate) async fn read(http: &Http, at: &Url, json: Bytes) -> Result<FoundCard, ClientError> {
+    let wrong = |error: codec::DecodeError| protocol(at, format!("its card cannot be read: {error}"));
+    let signature = http.options.card_keys.judge(&json, &http.options).await;
+    let strict = match &signature {
+        Verdict::Verified { uncovered, .. } => {
+            let card = covered(&json).map_err(wrong)?;
+            // Members of 0.3 that nobody vouches for must not say where the agent is.
+            (!uncovered.is_empty() || !card.supported_interfaces.is_empty()).then_some(card)
+        }
+        _ => None,
+    };
+    let card = match strict {
+        Some(card) => card,
+        // Reads cards of 0.3, of 1.0, and of both at once.
+        None => match (v03::json::read_card(&json), codec::mend_card(&json)) {
+            (Err(_), Some(mended)) => v03::json::read_card(&mended).map_err(wrong)?,
+            (read, _) => read.map_err(wrong)?,
+        },
+    };
+    Ok(FoundCard { url: shown(at), card, json, signature })
+}
+
+impl FoundCard {
+    /// Refuses a card that is not from whom the caller wants it to be.
+    pub(crate) fn accept(&self, options: &Options) -> Result<(), ClientError> {
+        let fine = match &self.signature {
+            Verdict::Verified { .. } => true,
+            Verdict::Absent | Verdict::Unverifiable(_) => !options.require_signature,
+            Verdict::Wrong(_) => !options.require_signature && options.card_keys.is_empty(),
+        };
+        if fine {
+            return Ok(());
+        }
+        Err(ClientError::CardSignature { url: self.url.clone(), verdict: Box::new(self.signature.clone()) })
+    }
 }
 
 /// The card below the address, else the one of the origin: people also type the address of an interface.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use nuncio_protocol::sign::Verdict;
 use nuncio_protocol::{ErrorKind, TaskId};
 
 mod agent;
@@ -91,6 +92,14 @@ pub enum ClientError {
         typed: String,
         /// Where the card leads.
         other: String,
+    },
+    /// The card is not from whom it should be.
+    #[error("The card at {url} is refused, as its signature is {verdict}. {}", signature_hint(verdict))]
+    CardSignature {
+        /// Where the card is.
+        url: String,
+        /// What its signatures are worth.
+        verdict: Box<Verdict>,
     },
     /// The server sends us to another origin.
     #[error("{url} redirects to {to}, which is not followed. If you trust it, use that address.")]
@@ -184,6 +193,14 @@ fn status_hint(status: u16) -> &'static str {
         408 | 425 | 429 | 502..=504 => "Try again in a moment.",
         500.. => "The people who run the agent know more.",
         _ => "Check the address and the request.",
+    }
+}
+
+fn signature_hint(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Absent => "Ask the people who run the agent to sign its card, or do not require a signature.",
+        Verdict::Unverifiable(_) => "Check the keys that are given for it.",
+        _ => "Do not trust the card before the people who run the agent have explained it.",
     }
 }
 

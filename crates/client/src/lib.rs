@@ -21,7 +21,8 @@
 //! * [`Client`]: one agent, found by its card or by its address, and every operation on it;
 //! * [`Options`], [`SendOptions`]: who calls, whom it takes, how long to wait, when to try again;
 //! * [`Credential`]: secrets, and where in a request they go;
-//! * [`EventStream`]: the events of a task, which survives lost connections;
+//! * [`CardKeys`]: whose signatures on cards count;
+//! * [`EventStream`]: the events of a task, which survives lost connections; [`Known`]: what they say so far;
 //! * [`ClientError`]: what can go wrong, and what to do about it;
 //! * `discover`: from an address to a card and the interface to use; [`CardCache`] keeps cards;
 //! * `wire`: one file per binding, behind one type, so that callers never see which one is in use;
@@ -38,12 +39,15 @@ mod error;
 mod http;
 mod options;
 mod stream;
+mod trust;
 mod wire;
 
 pub use cache::CardCache;
 pub use client::Client;
 pub use credential::{Credential, KeyPlace, Secret};
+pub use discover::FoundCard;
 pub use error::{AgentError, ClientError};
 pub use options::{Options, Proxy, Retry, SendOptions};
-pub use stream::{Event, EventStream};
+pub use stream::{Event, EventStream, Known};
+pub use trust::CardKeys;
 pub use wire::{Binding, Version};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::cache::CardCache;
 use crate::credential::{Credential, Secret};
 use crate::sse;
+use crate::trust::CardKeys;
 use crate::wire::{Binding, Version};
 
 /// How a client behaves.
@@ -18,6 +19,8 @@ pub struct Options {
     pub origins: Vec<String>,
     /// Whether the credentials may go to whatever origin the card names.
     pub allow_cross_origin: bool,
+    /// Whether a card that leads to another origin is refused even where there are no credentials to protect.
+    pub same_origin: bool,
     /// Only interfaces of this version are used. By default the card's order decides.
     pub version: Option<Version>,
     /// Only interfaces of this binding are used. By default the card's order decides.
@@ -37,6 +40,10 @@ pub struct Options {
     pub max_answer: usize,
     /// The largest event of a stream that is read, in bytes.
     pub max_event: usize,
+    /// Whose signatures on cards count. A card with a wrong one is refused as soon as there are any.
+    pub card_keys: CardKeys,
+    /// Whether only cards are taken that are verified by [`Options::card_keys`].
+    pub require_signature: bool,
     /// When to try again.
     pub retry: Retry,
     /// Whether a stream whose connection breaks goes on by itself.
@@ -55,6 +62,7 @@ impl Default for Options {
             credentials: Vec::new(),
             origins: Vec::new(),
             allow_cross_origin: false,
+            same_origin: false,
             version: None,
             binding: None,
             tenant: None,
@@ -64,6 +72,8 @@ impl Default for Options {
             silence: None,
             max_answer: 64 * 1024 * 1024,
             max_event: sse::MAX_EVENT,
+            card_keys: CardKeys::default(),
+            require_signature: false,
             retry: Retry::default(),
             resume: true,
             poll: Duration::from_secs(1),

@@ -16,6 +16,7 @@ mod follow;
 mod known;
 
 use follow::Follow;
+pub use known::Known;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]

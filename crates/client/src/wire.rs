@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use nuncio_protocol::codec::DecodeError;
 use nuncio_protocol::{
-    AgentCard, AgentInterface, CancelTaskRequest, ErrorKind, GetExtendedAgentCardRequest, GetTaskRequest,
+    AgentInterface, CancelTaskRequest, ErrorKind, GetExtendedAgentCardRequest, GetTaskRequest,
     ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse, ListTasksRequest,
     ListTasksResponse, SendMessageRequest, SendMessageResponse, SubscribeToTaskRequest, Task, TaskId,
     TaskPushNotificationConfig, TaskPushNotificationConfigRequest,
@@ -14,6 +15,7 @@ use nuncio_protocol::{
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
 
+use crate::discover::{self, FoundCard};
 use crate::error::{AgentError, ClientError};
 use crate::http::{Ask, Http, invalid, protocol, retry_after, shown, within};
 use crate::options::SendOptions;
@@ -123,11 +125,17 @@ enum Carrier {
 }
 
 impl Wire {
-    pub(crate) fn new(http: Arc<Http>, url: Url, binding: Binding, version: Version) -> Result<Self, ClientError> {
+    pub(crate) fn new(
+        http: Arc<Http>,
+        url: Url,
+        binding: Binding,
+        version: Version,
+        extensions: &[String],
+    ) -> Result<Self, ClientError> {
         let mut headers = HeaderMap::new();
         headers.insert(VERSION_HEADER, HeaderValue::from_static(version.name()));
-        if !http.options.extensions.is_empty() {
-            let value = value("The list of extensions", &http.options.extensions.join(", "))?;
+        if !extensions.is_empty() {
+            let value = value("The list of extensions", &extensions.join(", "))?;
             headers.insert("a2a-extensions", value.clone());
             // The name that 0.3 gave it.
             if version == Version::V0_3 {
@@ -139,6 +147,16 @@ impl Wire {
             Binding::Rest => Carrier::Rest(Rest::new(version)),
         };
         Ok(Self { http, url, headers, carrier, dialect: Dialect::new(binding, version) })
+    }
+
+    /// The same interface, with these extensions activated instead.
+    pub(crate) fn activating(
+        &self,
+        binding: Binding,
+        version: Version,
+        extensions: &[String],
+    ) -> Result<Self, ClientError> {
+        Self::new(self.http.clone(), self.url.clone(), binding, version, extensions)
     }
 
     pub(crate) async fn send(
@@ -212,8 +230,10 @@ impl Wire {
         self.call(&Call::PushDelete(request), |_, _| Ok(())).await
     }
 
-    pub(crate) async fn extended_card(&self, request: &GetExtendedAgentCardRequest) -> Result<AgentCard, ClientError> {
-        self.call(&Call::ExtendedCard(request), Dialect::read_card).await
+    pub(crate) async fn extended_card(&self, request: &GetExtendedAgentCardRequest) -> Result<FoundCard, ClientError> {
+        let json = self.call(&Call::ExtendedCard(request), |_, json| Ok(Bytes::copy_from_slice(json))).await?;
+        // Agents of either version also answer with a card for both.
+        discover::read(&self.http, &self.url, json).await
     }
 
     /// Not every agent repeats whose webhook it is.

@@ -53,6 +53,9 @@ pub(crate) struct ServeArgs {
     /// Agent to serve
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
+    /// Address of the A2A agent behind `--agent upstream`
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
     /// Address or name to listen on
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
@@ -83,6 +86,7 @@ impl ServeArgs {
         let mut settings = vec![
             ("profile", one(&self.profile)),
             ("agent", one(&self.agent)),
+            ("upstream", one(&self.upstream)),
             ("host", one(&self.host)),
             ("port", one(&self.port)),
             ("transport", self.transport.clone()),

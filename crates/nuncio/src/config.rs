@@ -113,6 +113,11 @@ fn resolve(inputs: Inputs<'_>) -> Result<Loaded, Vec<Problem>> {
             settings.push(("agent", vec![AgentKind::of_command(program).name().to_owned()]));
         }
     }
+    // So does an address.
+    let names = |name: &str| settings.iter().any(|(key, _)| *key == name);
+    if names("upstream") && !names("agent") {
+        settings.push(("agent", vec![AgentKind::Upstream.name().to_owned()]));
+    }
     let mut stack = vec![layers::flags(settings), layers::environment(&environment, &mut problems, &mut warnings)];
     if let Some((path, text)) = file {
         let origin = Origin::File(path);

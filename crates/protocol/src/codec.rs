@@ -13,10 +13,13 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 mod mend;
+mod mend_card;
 mod raw;
 mod time;
 
 pub use mend::mend;
+pub(crate) use mend_card::is_folded;
+pub use mend_card::mend_card;
 pub use raw::Raw;
 pub(crate) use raw::{decode_base64, encode_base64};
 pub use time::Timestamp;

@@ -7,10 +7,13 @@
 //! * [`codec`]: how the model is read and written as JSON;
 //! * [`Error`]: the one table of errors and their codes in every binding;
 //! * [`jsonrpc`]: the envelopes of one binding;
+//! * [`sign`]: signatures of cards, over the canonical JSON of [`jcs`];
 //! * [`v03`]: A2A 0.3, converted to and from the model.
 
 pub mod codec;
+pub mod jcs;
 pub mod jsonrpc;
+pub mod sign;
 pub mod v03;
 
 mod card;

@@ -7,7 +7,7 @@ use nuncio_protocol::{StreamResponse, Task, TaskState, Value, json, v03};
 use proptest::prelude::*;
 
 #[path = "support/strategy.rs"]
-#[allow(dead_code, unreachable_pub)]
+#[allow(unreachable_pub)]
 mod strategy;
 
 #[test]

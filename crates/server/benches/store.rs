@@ -44,6 +44,7 @@ fn new_task(n: u64) -> NewTask {
         lease: Lease { node: "bench".into(), until: 0 },
         key: None,
         push: None,
+        early: Vec::new(),
     }
 }
 

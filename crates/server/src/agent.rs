@@ -11,6 +11,7 @@ pub use crate::store::Session;
 pub mod acp;
 pub mod demo;
 pub mod process;
+pub mod upstream;
 pub mod workplace;
 
 /// An agent: called once per turn; returning ends the turn.
@@ -49,6 +50,20 @@ pub trait Agent: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Whether its work has no effect but the answer. The turn of such an agent begins while its task is
+    /// still on its way to the disk, and a short one is stored with the task at once. Nobody sees any of it
+    /// before; but after a crash in that moment nothing is known of the task, and whoever sends the message
+    /// again has it worked on again. So an agent that acts on the world must not say so.
+    fn is_pure(&self) -> bool {
+        false
+    }
+
+    /// A task was canceled that rested: no turn of it is there to hear of it, so `rest` stands in for one. Nothing
+    /// can be reported any more.
+    async fn canceled(&self, rest: &Turn) {
+        let _ = rest;
+    }
+
     /// What a crash in the middle of a turn means for this agent.
     fn on_crash(&self) -> OnCrash {
         OnCrash::Fail
@@ -65,6 +80,11 @@ pub trait Agent: Send + Sync + 'static {
             default_output_modes: vec!["text/plain".into()],
             ..AgentCard::default()
         }
+    }
+
+    /// Grows whenever [`Agent::card`] says something else than before.
+    fn revision(&self) -> u64 {
+        0
     }
 }
 

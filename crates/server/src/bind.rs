@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::body::ResponseBody;
 
 use crate::auth::Tokens;
-use crate::card::{Card, Cards};
+use crate::card::{Card, Desk};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
 
@@ -70,7 +70,7 @@ impl Default for HttpOptions {
 pub(crate) struct App {
     pub(crate) engine: Arc<Engine>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) cards: Cards,
+    pub(crate) cards: Desk,
     pub(crate) tokens: Tokens,
     pub(crate) http: HttpOptions,
     /// Ends every stream when the server goes down.
@@ -83,8 +83,8 @@ pub(crate) struct StreamPlace(Arc<AtomicUsize>, Arc<Metrics>);
 
 impl App {
     /// The card that a tenant is shown.
-    pub(crate) fn card(&self, tenant: &str) -> &Card {
-        self.cards.of(tenant)
+    pub(crate) fn card(&self, tenant: &str) -> Arc<Card> {
+        self.cards.cards().of(tenant)
     }
 
     /// Takes a place for one more stream.

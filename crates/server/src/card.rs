@@ -23,6 +23,10 @@ use crate::engine::Exposure;
 use crate::engine::roster::{Roster, Served};
 use crate::present;
 
+mod desk;
+
+pub(crate) use desk::Desk;
+
 /// How many addresses a server may be known under before the oldest card is made anew.
 const MOST_ADDRESSES: usize = 64;
 
@@ -66,16 +70,22 @@ pub(crate) struct Card {
 
 /// The cards of a server: one for everybody, and one for each tenant with an agent of its own.
 pub(crate) struct Cards {
-    all: Card,
-    pub(crate) tenants: HashMap<Arc<str>, Card>,
+    all: Arc<Card>,
+    pub(crate) tenants: HashMap<Arc<str>, Arc<Card>>,
 }
 
 impl Cards {
     pub(crate) fn new(roster: &Roster, exposure: Exposure, options: &CardOptions, protected: bool) -> Self {
         let card = |served: &[&Served], below: &str| {
             let mut card = merged(served);
-            card.capabilities.extensions.extend(present::extensions(exposure));
-            Card::new(card, options.clone(), protected, below)
+            let extensions = &mut card.capabilities.extensions;
+            extensions.retain(|extension| exposure.shows(&extension.uri));
+            let own = present::extensions(exposure);
+            // An agent elsewhere may know the same ones.
+            let new = own.into_iter().filter(|own| !extensions.iter().any(|known| known.uri == own.uri));
+            let new: Vec<AgentExtension> = new.collect();
+            extensions.extend(new);
+            Arc::new(Card::new(card, options.clone(), protected, below))
         };
         let tenants: HashSet<&Arc<str>> = roster.all().filter_map(|served| served.tenant.as_ref()).collect();
         let of_tenant = |tenant: &Arc<str>| {
@@ -90,8 +100,8 @@ impl Cards {
     }
 
     /// The card that a tenant is shown.
-    pub(crate) fn of(&self, tenant: &str) -> &Card {
-        self.tenants.get(tenant).unwrap_or(&self.all)
+    pub(crate) fn of(&self, tenant: &str) -> Arc<Card> {
+        self.tenants.get(tenant).unwrap_or(&self.all).clone()
     }
 
     /// A tenant with an agent of its own.

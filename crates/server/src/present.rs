@@ -41,6 +41,17 @@ pub fn extensions(exposure: Exposure) -> Vec<AgentExtension> {
     all
 }
 
+impl Exposure {
+    /// Whether clients see what belongs to this extension.
+    pub(crate) fn shows(self, extension: &str) -> bool {
+        match extension {
+            THINKING => self.thinking,
+            TOOL => self.tools,
+            _ => true,
+        }
+    }
+}
+
 /// Turns the reports of one turn into updates.
 pub(crate) struct Presenter {
     exposure: Exposure,

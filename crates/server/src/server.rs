@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::Agent;
 use crate::auth::{Token, Tokens};
 use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
-use crate::card::{CardOptions, Cards};
+use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
 use crate::metrics::Metrics;
@@ -77,7 +77,7 @@ impl Server {
         }
         let tokens = Tokens::new(options.tokens);
         let app = App {
-            cards: Cards::new(&roster, options.engine.exposure, &options.card, tokens.required()),
+            cards: Desk::new(roster.clone(), options.engine.exposure, options.card, tokens.required()),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             tokens,

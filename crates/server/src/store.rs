@@ -57,6 +57,11 @@ pub struct Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct State(pub u8);
 
+impl TaskKey {
+    /// The number of no task.
+    pub(crate) const NONE: Self = Self(0);
+}
+
 impl State {
     /// Submitted or working: somebody must be writing, and a lease says who.
     pub fn is_active(self) -> bool {
@@ -129,7 +134,7 @@ pub struct IdempotencyKey {
     pub since: Micros,
 }
 
-/// A task to create, with its first event, in one transaction.
+/// A task to create, with its first events, in one transaction.
 #[derive(Clone, Debug)]
 pub struct NewTask {
     /// Tenant and caller.
@@ -152,12 +157,45 @@ pub struct NewTask {
     pub key: Option<IdempotencyKey>,
     /// A webhook to register in the same transaction, so that it misses nothing.
     pub push: Option<PushConfig>,
+    /// What has happened to it already: event 2 and on.
+    pub early: Vec<Early>,
+}
+
+/// An event of a task that is not stored yet.
+#[derive(Clone, Debug)]
+pub struct Early {
+    /// The encoded event.
+    pub body: Bytes,
+    /// When it happened.
+    pub at: Micros,
+    /// The state that the task is in from here on, if this event says so.
+    pub state: Option<State>,
+    /// The whole task including this event, where a turn ends or rests.
+    pub snapshot: Option<Bytes>,
+}
+
+impl NewTask {
+    /// The number of its last event.
+    pub(crate) fn seq(&self) -> Seq {
+        1 + self.early.len() as Seq
+    }
+
+    /// The state in which its events leave it, and since when.
+    pub(crate) fn present(&self) -> (State, Micros) {
+        let last = self.early.iter().rev().find_map(|event| Some((event.state?, event.at)));
+        last.unwrap_or((self.state, self.at))
+    }
+
+    /// The last of the snapshots, and the event that it includes last.
+    pub(crate) fn snapshot(&self) -> Option<(Seq, &Bytes)> {
+        (2..).zip(&self.early).filter_map(|(seq, event)| Some((seq, event.snapshot.as_ref()?))).last()
+    }
 }
 
 /// What became of a [`NewTask`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Created {
-    /// The task exists now and its first event is durable.
+    /// The task exists now and the events that it came with are durable.
     New(TaskKey),
     /// The same caller used the same key before: this task, and the event that its message brought.
     Known(TaskKey, Seq),
@@ -292,8 +330,8 @@ pub struct Session {
 /// Implementations are shared by all bindings and must be cheap to call from many tasks at once.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Creates a task with its first event, or finds the one that the same key created.
-    /// When this returns, the first event is durable.
+    /// Creates a task with its first events, or finds the one that the same key created.
+    /// When this returns, these events are durable.
     async fn create(&self, task: NewTask) -> Result<Created, StoreError>;
 
     /// Hands over one event. Returns at once; [`Append::ack`] hears the outcome.

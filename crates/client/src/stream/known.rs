@@ -3,30 +3,39 @@
 use std::collections::HashSet;
 
 use nuncio_protocol::{
-    Artifact, ContextId, Message, MessageId, Part, Role, StreamResponse, Task, TaskArtifactUpdateEvent, TaskId,
-    TaskState, TaskStatus, TaskStatusUpdateEvent,
+    Artifact, ContextId, Message, MessageId, Metadata, Part, Role, StreamResponse, Task, TaskArtifactUpdateEvent,
+    TaskId, TaskState, TaskStatus, TaskStatusUpdateEvent,
 };
 
 /// A task as its events tell it.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub struct Known {
     id: TaskId,
     context_id: ContextId,
     status: TaskStatus,
     artifacts: Vec<Artifact>,
+    metadata: Metadata,
     /// The messages that were passed on.
     said: HashSet<MessageId>,
 }
 
 impl Known {
+    /// So much of a task is known.
+    pub fn of(task: Task) -> Self {
+        let mut known = Self::default();
+        known.replace(task);
+        known
+    }
+
     /// Takes an event in.
-    pub(super) fn fold(&mut self, event: &StreamResponse) {
+    pub fn fold(&mut self, event: &StreamResponse) {
         match event {
             StreamResponse::Task(task) => self.replace(task.clone()),
             StreamResponse::StatusUpdate(update) => {
                 self.name(&update.task_id, &update.context_id);
                 self.hear(update.status.message.as_ref());
                 self.status = update.status.clone();
+                self.metadata.extend(update.metadata.clone());
             }
             StreamResponse::ArtifactUpdate(update) => {
                 self.name(&update.task_id, &update.context_id);
@@ -43,7 +52,7 @@ impl Known {
 
     /// The updates that lead from what is known to the task as it is now, and that were missed. Where nothing is
     /// known, the task itself.
-    pub(super) fn catch_up(&mut self, now: Task) -> Vec<StreamResponse> {
+    pub fn catch_up(&mut self, now: Task) -> Vec<StreamResponse> {
         if self.id.is_empty() {
             self.replace(now.clone());
             return vec![StreamResponse::Task(now)];
@@ -51,7 +60,9 @@ impl Known {
         let mut missed = self.messages(&now);
         missed.extend(now.artifacts.iter().filter_map(|artifact| self.artifact(artifact)));
         if now.status.state != self.status.state || now.status.message != self.status.message {
-            missed.push(self.update(now.status.clone()));
+            let new = now.metadata.iter().filter(|(key, value)| self.metadata.get(*key) != Some(value));
+            let metadata = new.map(|(key, value)| (key.clone(), value.clone())).collect();
+            missed.push(self.update(now.status.clone(), metadata));
         }
         missed.iter().for_each(|event| self.fold(event));
         now.history.iter().for_each(|message| self.hear(Some(message)));
@@ -75,6 +86,7 @@ impl Known {
         task.history.iter().for_each(|message| self.hear(Some(message)));
         self.status = task.status;
         self.artifacts = task.artifacts;
+        self.metadata = task.metadata;
     }
 
     fn name(&mut self, id: &TaskId, context_id: &ContextId) {
@@ -102,15 +114,15 @@ impl Known {
             message: Some(message.clone()),
             timestamp: self.status.timestamp,
         };
-        missed.map(|message| self.update(status(message))).collect()
+        missed.map(|message| self.update(status(message), Metadata::new())).collect()
     }
 
-    fn update(&self, status: TaskStatus) -> StreamResponse {
+    fn update(&self, status: TaskStatus, metadata: Metadata) -> StreamResponse {
         StreamResponse::StatusUpdate(TaskStatusUpdateEvent {
             task_id: self.id.clone(),
             context_id: self.context_id.clone(),
             status,
-            ..Default::default()
+            metadata,
         })
     }
 

@@ -3,7 +3,7 @@
 use nuncio_protocol::codec::{self, DecodeError};
 use nuncio_protocol::v03;
 use nuncio_protocol::{
-    AgentCard, CancelTaskRequest, GetExtendedAgentCardRequest, GetTaskRequest, ListTaskPushNotificationConfigsRequest,
+    CancelTaskRequest, GetExtendedAgentCardRequest, GetTaskRequest, ListTaskPushNotificationConfigsRequest,
     ListTaskPushNotificationConfigsResponse, ListTasksRequest, ListTasksResponse, SendMessageRequest,
     SendMessageResponse, StreamResponse, SubscribeToTaskRequest, Task, TaskPushNotificationConfig,
     TaskPushNotificationConfigRequest,
@@ -130,10 +130,5 @@ impl Dialect {
             Self::OldRest => v03::rest::read_push_configs(json),
         };
         Ok(ListTaskPushNotificationConfigsResponse { configs: configs?, ..Default::default() })
-    }
-
-    pub(super) fn read_card(self, json: &[u8]) -> Result<AgentCard, DecodeError> {
-        // Agents of either version also answer with a card for both.
-        v03::json::read_card(json)
     }
 }

@@ -33,7 +33,7 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     if left > 0 {
         tracing::warn!(processes = left, "programs that an earlier server left running were ended");
     }
-    let roster = agents::roster(config, &kin).map_err(|text| Failure::usage(vec![text]))?;
+    let roster = agents::roster(config, &kin).await.map_err(|text| Failure::usage(vec![text]))?;
     let server = Server::with_agents(roster, store, options(config, artifacts), metrics);
     banner(config, address);
     server.run(listener, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))

@@ -4,7 +4,7 @@
 //!   AcpAgent ── pool: one process per conversation, kept between turns
 //!      └─ session: initialize, then resume, load or new
 //!      └─ turn: prompt, updates, permissions, questions, cancel, end
-//!   connection: the process and its queue ── peer: JSON-RPC, line by line
+//!   connection: the process and its queue ── peer: JSON-RPC, line by line; outbox: answers to it
 //!      └─ desk: files (fs) and commands (terminal) of the workspace
 //! ```
 
@@ -20,6 +20,7 @@ mod connection;
 mod desk;
 mod elicit;
 mod fs;
+mod outbox;
 pub(crate) mod peer;
 mod permission;
 mod pool;
@@ -211,8 +212,11 @@ impl AcpAgent {
         let is_lost = matches!(&answer, Err(error) if error.code == ErrorCode::ResourceNotFound);
         match run.finish(answer).await {
             Ok(true) => (true, Ok(())),
-            // It has not seen the message: what comes after the sign-in begins anew.
-            Ok(false) => (false, turn.keep_session(Session { native: None, ..session }).await),
+            // A conversation that nothing was said in yet begins anew after the sign-in.
+            Ok(false) if opened != Opened::Continued => {
+                (false, turn.keep_session(Session { native: None, ..session }).await)
+            }
+            Ok(false) => (false, Ok(())),
             Err(error) => (!is_lost, Err(error)),
         }
     }
@@ -234,7 +238,8 @@ impl AcpAgent {
             let word = if approved { "approved. Go on." } else { "denied. Do not do it." };
             return Ok(vec![prompt::text_block(format!("What you asked permission for is {word}"))]);
         }
-        let parts = if opened == Opened::New { turn::unseen(turn) } else { turn.message().parts.clone() };
+        let is_unseen = opened != Opened::Continued || turn.answering() == Some(Pending::Credentials);
+        let parts = if is_unseen { turn::unseen(turn) } else { turn.message().parts.clone() };
         let (workspace, takes) = (workspace.clone(), attached.can.prompt_capabilities.clone());
         let read = tokio::task::spawn_blocking(move || prompt::blocks(&parts, &workspace, &takes)).await;
         let read = read.map_err(|_| AgentError::Internal("the parts of a message could not be read".into()))?;

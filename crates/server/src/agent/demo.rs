@@ -19,6 +19,10 @@ pub struct Demo;
 
 #[async_trait]
 impl Agent for Demo {
+    fn is_pure(&self) -> bool {
+        true
+    }
+
     async fn run(&self, turn: &mut Turn) -> Result<(), AgentError> {
         let text = turn.text_in();
         match turn.answering() {
@@ -26,7 +30,7 @@ impl Agent for Demo {
             Some(Pending::Approval(decision)) => {
                 return decided(turn, decision.is_some_and(|decision| decision.approved)).await;
             }
-            None => {}
+            Some(Pending::Credentials) | None => {}
         }
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
         let rest = rest.trim();

@@ -121,6 +121,7 @@ async fn new_task(store: &MemoryStore, id: &str, state: u8, at: i64) -> TaskKey 
         lease: Lease { node: "n".into(), until: i64::MAX },
         key: None,
         push: None,
+        early: Vec::new(),
     };
     match store.create(new).await.expect("created") {
         crate::store::Created::New(key) | crate::store::Created::Known(key, _) => key,

@@ -52,12 +52,13 @@ where
 /// A path below the name of a tenant with an agent of its own is that agent's: the rest of it means the same
 /// as at the root.
 fn set_tenant_apart(app: &App, parts: &mut Parts) {
-    if app.cards.tenants.is_empty() {
+    let cards = app.cards.cards();
+    if cards.tenants.is_empty() {
         return;
     }
     let path = parts.uri.path();
     let (first, rest) = path[1.min(path.len())..].split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
-    let Some(tenant) = params::segment(first).and_then(|name| app.cards.tenant(&name)) else { return };
+    let Some(tenant) = params::segment(first).and_then(|name| cards.tenant(&name)) else { return };
     let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     if let Ok(uri) = format!("/{rest}{query}").parse() {
         parts.uri = uri;

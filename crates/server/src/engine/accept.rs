@@ -1,7 +1,10 @@
 //! What a message means: a new task, the next turn of one, or an answer to a running one.
 
+use std::future::poll_fn;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use nuncio_protocol::{
     ContextId, Error, ErrorKind, Message, Metadata, SendMessageRequest, StreamResponse, Task, TaskId, TaskState,
@@ -32,6 +35,19 @@ pub enum Sent {
     Message(Message),
     /// A task works on it.
     Task(Handle),
+}
+
+/// How the first turn of a task starts.
+enum Start {
+    /// When the task is stored.
+    With(Job),
+    /// It began before that; what is left of it, if anything.
+    Begun(Arc<Control>, Option<Pin<Box<dyn Future<Output = ()> + Send>>>),
+}
+
+/// Lets it go on as far as it comes. Says whether it is still not done.
+async fn is_pending(mut work: Pin<&mut (impl Future<Output = ()> + ?Sized)>) -> bool {
+    poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx).is_pending())).await
 }
 
 /// A task that a message started or continued.
@@ -91,10 +107,7 @@ impl Engine {
         self.check_tenant(&call.scope)?;
         let mut message = request.message.ok_or_else(|| Error::invalid("message", "is required"))?;
         check_ids(&message)?;
-        // Kept with the message, so that it still holds for the questions of a turn after a restart.
-        if call.extensions.iter().any(|uri| **uri == *HITL) && !message.extensions.iter().any(|uri| uri == HITL) {
-            message.extensions.push(HITL.into());
-        }
+        self.keep_extensions(call, &mut message);
         let key = self.idempotency_key(call, &message)?;
         let _turnstile = match &key {
             Some(key) => Some(self.keys[self.stripe(&call.scope, key)].lock().await),
@@ -117,7 +130,7 @@ impl Engine {
             }
             let arrival = Arrival::new(self, &call.scope, &served.name, &message, &request.metadata);
             served.agent.admit(&arrival).await?;
-            return self.new_task(call, message, &served.name, key).await;
+            return self.new_task(call, message, served, key).await;
         }
         let row = self.find(&call.scope, &message.task_id).await?;
         check_follow_up(&row, &message)?;
@@ -127,6 +140,17 @@ impl Engine {
             served.agent.admit(&arrival).await?;
         }
         self.follow_up(&row, Box::new(Incoming { message, key })).await
+    }
+
+    /// What the caller activates is kept with the message, so that it still holds after a restart: the form of
+    /// questions, and what agents understand by themselves.
+    fn keep_extensions(&self, call: &Call, message: &mut Message) {
+        for uri in &call.extensions {
+            let known = message.extensions.iter().any(|known| **known == **uri);
+            if !known && (**uri == *HITL || self.roster.is_for_an_agent(uri)) {
+                message.extensions.push(uri.to_string());
+            }
+        }
     }
 
     /// The agent for a message that begins a task.
@@ -160,7 +184,7 @@ impl Engine {
         self: &Arc<Self>,
         call: &Call,
         mut message: Message,
-        agent: &Arc<str>,
+        served: &Served,
         key: Option<IdempotencyKey>,
     ) -> Result<Sent, Error> {
         let id = TaskId::fresh();
@@ -182,24 +206,36 @@ impl Engine {
         let event = StreamResponse::Task(task);
         let body = codec::encode(&event);
         let StreamResponse::Task(task) = event else { return Err(Error::internal()) };
-        let created = self
-            .store
-            .create(NewTask {
-                scope: call.scope.clone(),
-                id,
-                context_id: context.clone(),
-                agent: agent.clone(),
-                state: State(TaskState::Submitted.number()),
-                body: body.clone(),
-                at: at.as_micros(),
-                lease: self.lease_for(room),
-                key,
-                push: None,
-            })
-            .await;
-        let task_key = match created {
+        let (store, events) = (self.store.clone(), self.metrics.events.clone());
+        let live = Live::fresh(call.scope.clone(), served.name.clone(), task, body.clone(), store, events);
+        let live = Arc::new(live);
+        let job = Job::new(self.hub.hold(live.clone()), message, room == Room::Now);
+        let start = if room == Room::Now && served.agent.is_pure() {
+            let (control, mut turn) = (job.control.clone(), Box::pin(self.clone().turn(job)));
+            let pending = is_pending(turn.as_mut()).await;
+            Start::Begun(control, pending.then_some(turn))
+        } else {
+            Start::With(job)
+        };
+        let new = NewTask {
+            scope: call.scope.clone(),
+            id,
+            context_id: context.clone(),
+            agent: served.name.clone(),
+            state: State(TaskState::Submitted.number()),
+            body,
+            at: at.as_micros(),
+            lease: self.lease_for(room),
+            key,
+            push: None,
+            early: live.early(),
+        };
+        let seq = new.seq();
+        let task_key = match self.store.create(new).await {
             Ok(Created::New(task_key)) => task_key,
             other => {
+                // A turn that waits for an answer has given up its place, and takes it back here.
+                drop(start);
                 if let Some(next) = self.schedule.unreserve(room, &call.scope, &context) {
                     self.start(next);
                 }
@@ -211,23 +247,24 @@ impl Engine {
             }
         };
         self.metrics.events.inc();
-        let live = Live::fresh(
-            task_key,
-            call.scope.clone(),
-            agent.clone(),
-            task,
-            body,
-            self.store.clone(),
-            self.metrics.events.clone(),
-        );
-        let live = self.hub.insert(live);
+        live.stored(task_key, seq);
+        let live = self.hub.insert(&live);
         tracing::debug!(task = %live.id, context = %live.context_id, "a task was accepted");
-        self.submit(self.hub.hold(live.clone()), message, room, room == Room::Now, false);
+        match start {
+            Start::With(job) => self.submit(job, room),
+            Start::Begun(_, None) => {}
+            Start::Begun(control, Some(mut turn)) => {
+                self.schedule.begun(task_key, control);
+                // Often it has only waited for its end to be stored.
+                if is_pending(turn.as_mut()).await {
+                    tokio::spawn(turn);
+                }
+            }
+        }
         Ok(Sent::Task(Handle { engine: self.clone(), live, from: 1 }))
     }
 
-    pub(super) fn submit(self: &Arc<Self>, live: Held, message: Message, room: Room, claimed: bool, resumed: bool) {
-        let job = Job { live, message, claimed, resumed, control: Control::new() };
+    pub(super) fn submit(self: &Arc<Self>, job: Job, room: Room) {
         if let Some(job) = self.schedule.submit(job, room) {
             self.start(job);
         }
@@ -257,7 +294,7 @@ impl Engine {
         let message = incoming.message.clone();
         match self.claim_and_begin(live, incoming, room).await {
             Ok(from) => {
-                self.submit(self.hub.hold(live.clone()), message, room, room == Room::Now, false);
+                self.submit(Job::new(self.hub.hold(live.clone()), message, room == Room::Now), room);
                 Ok(from)
             }
             Err(error) => {
@@ -288,7 +325,7 @@ impl Engine {
     /// Claims a task as it is in memory and opens it. False when another node was first; then it is
     /// read anew by the next who asks for it.
     pub(super) async fn claim(&self, live: &Arc<Live>, lease: Lease) -> Result<bool, StoreError> {
-        match self.store.claim(live.key, live.epoch(), lease, false).await? {
+        match self.store.claim(live.key(), live.epoch(), lease, false).await? {
             None => live.lose(),
             Some(row) if live.open(&row) => return Ok(true),
             Some(row) => drop(self.stranded.lock().insert(row.key, row.epoch)),

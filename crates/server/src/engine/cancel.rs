@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_protocol::{Error, ErrorKind, TaskId, TaskState};
+use nuncio_protocol::{Error, ErrorKind, Message, TaskId, TaskState};
 
 use super::event::Update;
 use super::live::{Live, WriteError};
-use super::schedule::Stop;
+use super::schedule::{Control, Stop};
+use super::turn::Turn;
 use super::{Engine, TaskJson, append_error, carry_through};
 use crate::call::Call;
 
@@ -35,8 +36,8 @@ impl Engine {
         }
     }
 
-    async fn stop(&self, live: &Arc<Live>) -> Result<(), Error> {
-        if let Some(control) = self.schedule.control(live.key) {
+    async fn stop(self: &Arc<Self>, live: &Arc<Live>) -> Result<(), Error> {
+        if let Some(control) = self.schedule.control(live.key()) {
             control.stop(Stop::Canceled);
             if control.has_begun() {
                 let patience = self.options.cancel_grace + Duration::from_secs(1);
@@ -50,15 +51,26 @@ impl Engine {
         if written == Err(WriteError::Closed) && !live.read(|task| task.status.state.is_terminal()).0 {
             self.claim_now(live, self.lease()).await?;
             written = live.write(Update::state(TaskState::Canceled));
+            if written.is_ok() {
+                self.tell_agent(live);
+            }
         }
         if let Ok(seq) = written {
             // A turn that began meanwhile hears of it too.
-            if let Some(control) = self.schedule.control(live.key) {
+            if let Some(control) = self.schedule.control(live.key()) {
                 control.stop(Stop::Canceled);
             }
             let _ = live.durable(seq).await;
         }
         self.strand(live);
         Ok(())
+    }
+
+    /// Lets the agent of a task that rested know that it is over. Nobody waits for that.
+    fn tell_agent(self: &Arc<Self>, live: &Arc<Live>) {
+        let Some(agent) = self.roster.get(&live.agent).map(|served| served.agent.clone()) else { return };
+        let rest = Turn::new(self.clone(), live.clone(), Control::new(), Message::default(), false);
+        let grace = self.options.cancel_grace;
+        tokio::spawn(async move { tokio::time::timeout(grace, agent.canceled(&rest)).await });
     }
 }

@@ -35,7 +35,7 @@ impl Drop for Held {
     /// Under the lock, so that of two who let go at the same time one sees that it was the last.
     fn drop(&mut self) {
         let Some(live) = self.live.take() else { return };
-        let key = live.key;
+        let key = live.key();
         let mut tasks = self.hub.tasks.lock();
         drop(live);
         if tasks.get(&key).is_some_and(|weak| weak.strong_count() == 0) {
@@ -76,10 +76,9 @@ impl Hub {
     }
 
     /// Registers a task that was created just now.
-    pub(crate) fn insert(self: &Arc<Self>, live: Live) -> Held {
-        let live = Arc::new(live);
-        self.tasks.lock().insert(live.key, Arc::downgrade(&live));
-        self.hold(live)
+    pub(crate) fn insert(self: &Arc<Self>, live: &Arc<Live>) -> Held {
+        self.tasks.lock().insert(live.key(), Arc::downgrade(live));
+        self.hold(live.clone())
     }
 
     /// Forgets tasks whose last holder was the store.

@@ -6,7 +6,8 @@
 //! anything.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::mem;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use nuncio_protocol::{
@@ -19,7 +20,9 @@ use tokio::sync::{Notify, OnceCell};
 
 use super::event::{Event, Update};
 use super::fold::Fold;
-use crate::store::{Acknowledge, Append, AppendError, IdempotencyKey, Scope, Seq, State, Store, TaskKey, TaskRow};
+use crate::store::{
+    Acknowledge, Append, AppendError, Early, IdempotencyKey, Scope, Seq, State, Store, TaskKey, TaskRow,
+};
 
 /// How much of a task's tail stays in memory for its readers; older events come from the store.
 const TAIL_EVENTS: usize = 512;
@@ -48,7 +51,7 @@ pub(crate) struct Incoming {
 
 /// A task in memory. All who write or follow it on this node share one.
 pub(crate) struct Live {
-    pub(crate) key: TaskKey,
+    key: OnceLock<TaskKey>,
     pub(crate) scope: Scope,
     pub(crate) id: TaskId,
     pub(crate) context_id: ContextId,
@@ -80,6 +83,8 @@ struct Writer {
     open: bool,
     /// Messages that arrived during the turn and wait for it, each with the event that it came with.
     mailbox: VecDeque<(Seq, Message)>,
+    /// What has happened already, while the store does not know the task.
+    early: Option<Vec<Early>>,
 }
 
 #[derive(Default)]
@@ -108,7 +113,7 @@ impl Live {
     /// A task that is known to the store; its fold is loaded by whoever needs it first.
     pub(crate) fn known(row: &TaskRow, store: Arc<dyn Store>, events: Counter) -> Self {
         Self {
-            key: row.key,
+            key: row.key.into(),
             scope: row.scope.clone(),
             id: row.id.clone(),
             context_id: row.context_id.clone(),
@@ -125,9 +130,9 @@ impl Live {
         }
     }
 
-    /// A task that was created just now with its first event.
+    /// A task that is to be created, with its first event. Nobody but its own turn may have it before
+    /// it is [`stored`](Self::stored).
     pub(crate) fn fresh(
-        key: TaskKey,
         scope: Scope,
         agent: Arc<str>,
         task: Task,
@@ -136,10 +141,9 @@ impl Live {
         events: Counter,
     ) -> Self {
         let (id, context_id) = (task.id.clone(), task.context_id.clone());
-        let state = task.status.state;
-        let tail_bytes = first.len();
+        let first = Event::written(1, first, Some(task.status.state), None);
         Self {
-            key,
+            key: OnceLock::new(),
             scope,
             id,
             context_id,
@@ -152,20 +156,37 @@ impl Live {
                 epoch: 1,
                 open: true,
                 mailbox: VecDeque::new(),
+                early: Some(Vec::new()),
             }),
-            feed: Mutex::new(Feed {
-                committed: 1,
-                state,
-                tail: VecDeque::from([Arc::new(Event::new(1, first))]),
-                tail_bytes,
-                ..Feed::default()
-            }),
+            feed: Mutex::new(Feed { pending: VecDeque::from([Arc::new(first)]), ..Feed::default() }),
             moved: Notify::new(),
             answered: Notify::new(),
             lost: Notify::new(),
             store,
             events,
         }
+    }
+
+    /// The store's number for it; that of no task before it is stored.
+    pub(crate) fn key(&self) -> TaskKey {
+        self.key.get().copied().unwrap_or(TaskKey::NONE)
+    }
+
+    /// What has happened before the store knows the task, to be stored with it.
+    pub(crate) fn early(&self) -> Vec<Early> {
+        self.writer.lock().early.as_mut().map(mem::take).unwrap_or_default()
+    }
+
+    /// The store knows the task now with its events up to `seq`. What has happened since follows.
+    pub(crate) fn stored(self: &Arc<Self>, key: TaskKey, seq: Seq) {
+        let mut writer = self.writer.lock();
+        // It is stored once.
+        let _ = self.key.set(key);
+        for (event, seq) in writer.early.take().into_iter().flatten().zip(seq + 1..) {
+            self.append(&writer, seq, event, None, None);
+        }
+        drop(writer);
+        self.committed_up_to(seq);
     }
 
     /// Fills in what the log holds.
@@ -175,7 +196,7 @@ impl Live {
         feed.committed = seq;
         feed.state = fold.state();
         feed.snapshot = row.snapshot.clone().map(|snapshot| (row.snapshot_seq, snapshot));
-        *writer = Writer { fold, seq, epoch: row.epoch, open: false, mailbox: VecDeque::new() };
+        *writer = Writer { fold, seq, epoch: row.epoch, open: false, mailbox: VecDeque::new(), early: None };
     }
 
     /// Opens the task for a turn under the lease that `row` was claimed with. Not if it is over, and
@@ -258,6 +279,11 @@ impl Live {
         writer.mailbox.remove(place).map(|(_, message)| message)
     }
 
+    /// Takes the message that has waited longest.
+    pub(crate) fn oldest_message(&self) -> Option<Message> {
+        self.writer.lock().mailbox.pop_front().map(|(_, message)| message)
+    }
+
     /// Hands a message to the turn that is under way, if there is one.
     pub(crate) fn deliver(self: &Arc<Self>, incoming: Box<Incoming>) -> Result<Result<Seq, WriteError>, Box<Incoming>> {
         let mut writer = self.writer.lock();
@@ -334,20 +360,31 @@ impl Live {
             }
             feed.pending.push_back(event.clone());
         }
-        self.store.append(Append {
-            task: self.key,
-            epoch: writer.epoch,
-            seq: event.seq,
+        self.events.inc();
+        let entry = Early {
             body: event.body.clone(),
             at: at.as_micros(),
             state: event.state.map(|state| State(state.number())),
             snapshot: event.snapshot.clone(),
-            message,
-            key,
-            ack: self.clone(),
-        });
-        self.events.inc();
+        };
+        match &mut writer.early {
+            Some(early) => early.push(entry),
+            None => self.append(writer, event.seq, entry, message, key),
+        }
         Ok(())
+    }
+
+    fn append(
+        self: &Arc<Self>,
+        writer: &Writer,
+        seq: Seq,
+        event: Early,
+        message: Option<Bytes>,
+        key: Option<IdempotencyKey>,
+    ) {
+        let Early { body, at, state, snapshot } = event;
+        let (task, epoch, ack) = (self.key(), writer.epoch, self.clone());
+        self.store.append(Append { task, epoch, seq, body, at, state, snapshot, message, key, ack });
     }
 
     fn event(&self, update: Update, at: Timestamp, fold: &Fold) -> StreamResponse {
@@ -460,10 +497,9 @@ impl Live {
         }
         self.wait(|committed, _| committed + AHEAD / 2 >= seq).await
     }
-}
 
-impl Acknowledge for Live {
-    fn committed(&self, seq: Seq) {
+    /// Everything up to this event is durable.
+    fn committed_up_to(&self, seq: Seq) {
         let mut guard = self.feed.lock();
         let feed = &mut *guard;
         while feed.pending.front().is_some_and(|event| event.seq <= seq) {
@@ -484,6 +520,12 @@ impl Acknowledge for Live {
         }
         drop(guard);
         self.moved.notify_waiters();
+    }
+}
+
+impl Acknowledge for Live {
+    fn committed(&self, seq: Seq) {
+        self.committed_up_to(seq);
     }
 
     fn refused(&self, seq: Seq, why: AppendError) {

@@ -128,7 +128,7 @@ impl Engine {
 
     /// Fills a task in memory from the log.
     pub(super) async fn fill(&self, live: &Arc<Live>) -> Result<(), StoreError> {
-        let row = self.store.task_by_key(live.key).await?.ok_or(StoreError::Closed)?;
+        let row = self.store.task_by_key(live.key()).await?.ok_or(StoreError::Closed)?;
         let (fold, seq) = self.fold(&row).await?;
         live.fill(fold, &row, seq);
         Ok(())

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::event::Update;
 use super::hub::Held;
 use super::live::Live;
-use super::schedule::Stop;
+use super::schedule::{Job, Stop};
 use super::{Engine, micros, now};
 use crate::agent::OnCrash;
 use crate::store::{AppendError, State, StoreError, TaskKey, TaskRow};
@@ -52,7 +52,7 @@ impl Engine {
     pub(super) fn strand(&self, live: &Live) {
         let taken_over = matches!(live.broken(), Some(AppendError::Fenced));
         if State(live.committed().1.number()).is_active() && !taken_over {
-            self.stranded.lock().insert(live.key, live.version().0);
+            self.stranded.lock().insert(live.key(), live.version().0);
         }
     }
 
@@ -169,7 +169,7 @@ impl Engine {
         // A task that was accepted is never turned away for lack of room.
         let room =
             self.schedule.reserve(&live.scope, &live.context_id).unwrap_or_else(|_| self.schedule.queue_regardless());
-        self.submit(live, message, room, claimed, resumed);
+        self.submit(Job { resumed, ..Job::new(live, message, claimed) }, room);
     }
 
     /// Looks after deadlines, leases, abandoned and old tasks until `stop`.

@@ -55,6 +55,12 @@ impl Roster {
         self.all().find(|served| *served.name == *name)
     }
 
+    /// Whether an extension is one that an agent declares by itself.
+    pub(crate) fn is_for_an_agent(&self, uri: &str) -> bool {
+        let declares = |served: &Served| served.agent.card().capabilities.extensions.iter().any(|e| e.uri == uri);
+        self.all().any(declares)
+    }
+
     /// Whether a message could go to more than one of them.
     pub(crate) fn is_several(&self) -> bool {
         !self.others.is_empty()

@@ -25,20 +25,22 @@ enum Outcome {
 impl Engine {
     /// Starts a turn on a task of its own: no connection has a part in its life.
     pub(super) fn start(self: &Arc<Self>, job: Job) {
-        let engine = self.clone();
-        tokio::spawn(async move {
-            let (live, control) = (engine.hub.hold(job.live.clone()), job.control.clone());
-            // Whatever happens in the turn, its place is free afterwards.
-            if let Err(panic) = AssertUnwindSafe(engine.run(job)).catch_unwind().await {
-                tracing::error!(task = %live.id, what = panic_text(&*panic), "a turn panicked");
-            }
-            engine.strand(&live);
-            let next = engine.schedule.finished(Some((live.key, &control)), &live.scope, &live.context_id);
-            drop(live);
-            if let Some(next) = next {
-                engine.start(next);
-            }
-        });
+        tokio::spawn(self.clone().turn(job));
+    }
+
+    /// A turn, from taking its place to giving it to the next.
+    pub(super) async fn turn(self: Arc<Self>, job: Job) {
+        let (live, control) = (self.hub.hold(job.live.clone()), job.control.clone());
+        // Whatever happens in the turn, its place is free afterwards.
+        if let Err(panic) = AssertUnwindSafe(self.run(job)).catch_unwind().await {
+            tracing::error!(task = %live.id, what = panic_text(&*panic), "a turn panicked");
+        }
+        self.strand(&live);
+        let next = self.schedule.finished(Some((live.key(), &control)), &live.scope, &live.context_id);
+        drop(live);
+        if let Some(next) = next {
+            self.start(next);
+        }
     }
 
     /// Lets another turn run in place of one that waits for an answer.

@@ -25,6 +25,13 @@ pub(crate) struct Job {
     pub(crate) control: Arc<Control>,
 }
 
+impl Job {
+    /// A turn that starts afresh.
+    pub(crate) fn new(live: Held, message: Message, claimed: bool) -> Self {
+        Self { live, message, claimed, resumed: false, control: Control::new() }
+    }
+}
+
 /// The handle by which a turn is stopped and watched.
 pub(crate) struct Control {
     pub(crate) stop: CancellationToken,
@@ -199,7 +206,7 @@ impl Schedule {
             drop(state);
             return None;
         }
-        state.controls.insert(job.live.key, job.control.clone());
+        state.controls.insert(job.live.key(), job.control.clone());
         if room == Room::Now {
             return Some(job);
         }
@@ -211,6 +218,11 @@ impl Schedule {
         state.contexts.insert(key, VecDeque::new());
         state.ready.push_back(job);
         self.next(&mut state)
+    }
+
+    /// Makes the handle of a turn known that began before its task was stored.
+    pub(crate) fn begun(&self, task: TaskKey, control: Arc<Control>) {
+        self.state.lock().controls.insert(task, control);
     }
 
     /// A turn ended. Returns the one that starts in its place.
@@ -274,7 +286,7 @@ impl Schedule {
         let mut left: Vec<Job> = state.ready.drain(..).collect();
         left.extend(state.contexts.values_mut().flat_map(|waiting| waiting.drain(..)));
         for job in &left {
-            state.forget(job.live.key, &job.control);
+            state.forget(job.live.key(), &job.control);
         }
         // Places that were taken for turns still to come are given back by whoever took them.
         state.queued -= left.len();

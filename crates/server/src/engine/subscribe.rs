@@ -94,7 +94,7 @@ impl Subscription {
                 return Ok(true);
             }
             if self.cursor < progress.committed && !progress.found {
-                return self.read_log(live.key, into).await;
+                return self.read_log(live.key(), into).await;
             }
             if self.close.applies(progress.state) && self.cursor >= progress.committed {
                 return Ok(false);

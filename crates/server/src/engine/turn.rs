@@ -17,6 +17,7 @@ use crate::present::{INPUT, Presenter};
 use crate::store::{Seq, Session, SessionKey};
 
 mod files;
+mod relay;
 
 /// How often an answer that is no answer is asked for again.
 const ASK_AGAIN: u32 = 5;
@@ -133,6 +134,8 @@ pub enum Pending {
     Question,
     /// An approval; the decision that the message holds, if it holds one.
     Approval(Option<Decision>),
+    /// Credentials that come by another way.
+    Credentials,
 }
 
 impl Turn {
@@ -210,6 +213,7 @@ impl Turn {
         let asked = asked?;
         Some(match asked["kind"].as_str() {
             Some("approval") => Pending::Approval(decision_about(&asked, &self.message)),
+            Some("credentials") => Pending::Credentials,
             _ => Pending::Question,
         })
     }
@@ -293,7 +297,9 @@ impl Turn {
 
     /// Ends the turn; the task waits for credentials that come by another way.
     pub async fn require_auth(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
-        self.finish(TaskState::AuthRequired, vec![Part::text(text)]).await
+        let mut message = Message::from_agent(vec![Part::text(text)]);
+        message.metadata.insert(INPUT.into(), json!({ "kind": "credentials", "id": MessageId::fresh().as_str() }));
+        self.finish_with(TaskState::AuthRequired, Some(message)).await
     }
 
     /// Ends the turn; the next message on the task begins another.
@@ -403,6 +409,10 @@ impl Turn {
 
     async fn finish(&mut self, state: TaskState, parts: Vec<Part>) -> Result<(), AgentError> {
         let message = (!parts.is_empty()).then(|| Message::from_agent(parts));
+        self.finish_with(state, message).await
+    }
+
+    async fn finish_with(&mut self, state: TaskState, message: Option<Message>) -> Result<(), AgentError> {
         let update = self.presenter.status(state, message);
         self.emit(update).await?;
         self.ended = true;
@@ -412,7 +422,11 @@ impl Turn {
     async fn emit_some(&mut self, update: Option<Update>) -> Result<(), AgentError> {
         match update {
             Some(update) => self.emit(update).await,
-            None => Ok(()),
+            // What nobody is shown is a sign of life all the same.
+            None => {
+                self.control.sign_of_life();
+                Ok(())
+            }
         }
     }
 

@@ -39,6 +39,7 @@ where
     }
     each! {
         numbers_have_no_gaps
+        a_task_can_come_with_its_next_events
         bodies_and_names_keep_every_byte
         replay_has_bounds
         messages_keep_their_events

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nuncio_protocol::{AgentCard, AgentSkill, Error, Message, Part};
 use nuncio_server::agent::acp::{AcpAgent, AcpOptions};
@@ -19,12 +20,16 @@ use nuncio_server::agent::process::opencode::OpenCode;
 use nuncio_server::agent::process::qwen::QwenCode;
 use nuncio_server::agent::process::report::Program;
 use nuncio_server::agent::process::vibe::Vibe;
+use nuncio_server::agent::upstream::UpstreamAgent;
 use nuncio_server::agent::workplace::Workplace;
 use nuncio_server::agent::{Agent, AgentError, Arrival, OnCrash, Turn};
 use nuncio_server::engine::roster::{Roster, Served};
 use nuncio_server::workspace::{Accepts, Workspaces};
 
 use crate::config::{AgentEntry, AgentKind, Config, PromptBy, Skill, Store, Variable};
+
+/// So long a start waits for the card of an agent elsewhere.
+const INTRODUCTION: Duration = Duration::from_secs(2);
 
 /// The programs of the server with this configuration: the same after a restart, if its data is.
 pub(crate) fn kin(config: &Config) -> Kin {
@@ -50,10 +55,10 @@ pub(crate) fn describe(config: &Config) -> String {
 }
 
 /// Every agent, each with all that it needs.
-pub(crate) fn roster(config: &Config, kin: &Kin) -> Result<Roster, String> {
+pub(crate) async fn roster(config: &Config, kin: &Kin) -> Result<Roster, String> {
     let mut all = Vec::new();
     for entry in entries(config) {
-        let agent = build(config, &entry, kin).map_err(|text| format!("agent `{}`: {text}", entry.name))?;
+        let agent = build(config, &entry, kin).await.map_err(|text| format!("agent `{}`: {text}", entry.name))?;
         all.push(Served {
             name: entry.name.as_str().into(),
             agent: Arc::new(Named {
@@ -101,11 +106,11 @@ fn card_name(config: &Config, entry: &AgentEntry) -> Option<String> {
     }
 }
 
-fn build(config: &Config, entry: &AgentEntry, kin: &Kin) -> Result<Arc<dyn Agent>, String> {
+async fn build(config: &Config, entry: &AgentEntry, kin: &Kin) -> Result<Arc<dyn Agent>, String> {
     match entry.kind {
         AgentKind::Demo => Ok(Arc::new(Demo)),
         AgentKind::Acp => acp(config, entry, kin),
-        AgentKind::Upstream => Err("this build has no upstream agents".into()),
+        AgentKind::Upstream => upstream(entry).await,
         _ => {
             let program = program(config, entry)?;
             let accepts = Accepts { images: program.takes_images(), ..Accepts::default() };
@@ -128,6 +133,21 @@ fn acp(config: &Config, entry: &AgentEntry, kin: &Kin) -> Result<Arc<dyn Agent>,
         idle_timeout: config.context_idle_timeout,
         ..AcpOptions::new(command(&entry.command), workplace, kin.clone())
     })))
+}
+
+/// The agent behind another address. Its card is waited for a moment; a server without it starts all the same.
+async fn upstream(entry: &AgentEntry) -> Result<Arc<dyn Agent>, String> {
+    let Some(url) = &entry.upstream else {
+        return Err("an upstream agent needs an address: nuncio serve --agent upstream --upstream https://…".into());
+    };
+    let options = match &entry.upstream_token {
+        Some(token) => nuncio_client::Options::bearer(token.expose()),
+        None => nuncio_client::Options::default(),
+    };
+    let agent = UpstreamAgent::new(url, options).map_err(|error| format!("upstream: {error}"))?;
+    let agent = Arc::new(agent);
+    agent.clone().introduce(INTRODUCTION).await;
+    Ok(agent)
 }
 
 fn process_options(config: &Config, entry: &AgentEntry, kin: &Kin, accepts: Accepts) -> Result<ProcessOptions, String> {
@@ -227,8 +247,16 @@ impl Agent for Named {
         self.agent.admit(arrival).await
     }
 
+    async fn canceled(&self, rest: &Turn) {
+        self.agent.canceled(rest).await;
+    }
+
     fn on_crash(&self) -> OnCrash {
         self.agent.on_crash()
+    }
+
+    fn revision(&self) -> u64 {
+        self.agent.revision()
     }
 
     fn card(&self) -> AgentCard {

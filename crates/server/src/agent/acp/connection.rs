@@ -9,7 +9,7 @@
 //! to our own requests go through it too, so that nothing which was said before them is seen after them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1::Error;
@@ -20,6 +20,7 @@ use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::desk::Desk;
+use super::outbox::Outbox;
 use super::peer::{self, Incoming, Peer};
 use crate::agent::process::child::{Child, Patience};
 
@@ -29,6 +30,8 @@ const ROOM: usize = 64 << 10;
 const UNIT: usize = 1 << 10;
 /// The most requests for files and commands that are open at once.
 const MOST_OPEN: usize = 256;
+/// How many of them are worked on at once: each may hold a whole file. Waiting for a command is no work.
+const HANDS: usize = 8;
 
 /// What an agent says to the turn.
 #[derive(Debug)]
@@ -58,6 +61,8 @@ pub(crate) struct Connection {
     writer: Option<mpsc::UnboundedSender<Bytes>>,
     end: Option<oneshot::Sender<Patience>>,
     listening: tokio::task::JoinHandle<()>,
+    /// The end of the program, if it was come across among what nobody wanted.
+    gone: Option<Heard>,
 }
 
 struct Shared {
@@ -65,8 +70,9 @@ struct Shared {
     /// Whether a turn runs: what an agent wants without one, it does not get.
     busy: AtomicBool,
     desk: Desk,
-    /// Requests for files and commands that are not answered yet.
-    open: AtomicUsize,
+    /// Places for requests for files and commands that are not answered yet.
+    open: Arc<Semaphore>,
+    hands: Arc<Semaphore>,
 }
 
 impl Connection {
@@ -74,17 +80,22 @@ impl Connection {
     pub(crate) fn new(child: Child, desk: Desk) -> Self {
         let (sender, queue) = mpsc::unbounded_channel();
         let (end, ends) = oneshot::channel();
-        let peer = Mutex::default();
-        let shared = Arc::new(Shared { peer, busy: AtomicBool::new(false), desk, open: AtomicUsize::new(0) });
+        let shared = Arc::new(Shared {
+            peer: Mutex::default(),
+            busy: AtomicBool::new(false),
+            desk,
+            open: Arc::new(Semaphore::new(MOST_OPEN)),
+            hands: Arc::new(Semaphore::new(HANDS)),
+        });
         let writer = child.writer();
         let listener = Listener {
             shared: shared.clone(),
             queue: sender,
             room: Arc::new(Semaphore::new(ROOM)),
-            writer: writer.as_ref().map(mpsc::UnboundedSender::downgrade),
+            outbox: Outbox::new(writer.as_ref().map(mpsc::UnboundedSender::downgrade)),
         };
         let listening = tokio::spawn(listener.listen(child, ends));
-        Self { shared, queue, writer, end: Some(end), listening }
+        Self { shared, queue, writer, end: Some(end), listening, gone: None }
     }
 
     /// Whether the program still runs.
@@ -95,22 +106,31 @@ impl Connection {
     /// Begins a turn: what was said between turns is forgotten.
     pub(crate) fn begin(&mut self) {
         self.shared.busy.store(true, Ordering::SeqCst);
-        while let Ok(heard) = self.queue.try_recv() {
-            self.decline(&heard.event);
-        }
+        self.forget();
     }
 
     /// Ends a turn: nothing that it started goes on, and nobody who asked is left waiting.
     pub(crate) fn rest(&mut self) {
         self.shared.busy.store(false, Ordering::SeqCst);
         self.shared.desk.clear();
+        self.forget();
+    }
+
+    /// Passes over all that the agent has said, except that it is gone.
+    pub(crate) fn forget(&mut self) {
         while let Ok(heard) = self.queue.try_recv() {
             self.decline(&heard.event);
+            if matches!(heard.event, Event::Gone(_)) {
+                self.gone = Some(heard);
+            }
         }
     }
 
     /// The next thing that the agent says. Nothing is lost when the future is dropped.
     pub(crate) async fn next(&mut self) -> Heard {
+        if let Some(gone) = self.gone.take() {
+            return gone;
+        }
         let heard = self.queue.recv().await;
         heard.unwrap_or_else(|| Heard::again(Event::Gone("agent ended".into())))
     }
@@ -232,8 +252,7 @@ struct Listener {
     shared: Arc<Shared>,
     queue: mpsc::UnboundedSender<Heard>,
     room: Arc<Semaphore>,
-    /// Weak, so that the input closes when the connection lets go of it.
-    writer: Option<mpsc::WeakUnboundedSender<Bytes>>,
+    outbox: Outbox,
 }
 
 impl Listener {
@@ -285,52 +304,45 @@ impl Listener {
             }
             return true;
         };
+        let units = (line.len() / UNIT + 1).min(ROOM);
+        let Ok(room) = self.room.clone().acquire_many_owned(u32::try_from(units).unwrap_or(u32::MAX)).await else {
+            return false;
+        };
         let busy = self.shared.busy.load(Ordering::SeqCst);
         match said {
             Incoming::Request { id, method, params } if Desk::serves(&method) => {
-                self.serve(id, method, params, busy);
+                self.serve(id, method, params, room).await;
                 return true;
             }
             Incoming::Request { id, method, .. } if !busy || refusal(&method).is_err() => {
                 tracing::debug!(method, "a request of an agent is refused");
-                self.reply(&id, refusal(&method));
+                self.outbox.answer(&id, refusal(&method)).await;
                 return true;
             }
             Incoming::Notification { .. } if !busy => return true,
             _ => {}
         }
-        let units = (line.len() / UNIT + 1).min(ROOM);
-        let Ok(room) = self.room.clone().acquire_many_owned(u32::try_from(units).unwrap_or(u32::MAX)).await else {
-            return false;
-        };
         self.queue.send(Heard { event: Event::Said(said), _room: Some(room) }).is_ok()
     }
 
     /// Answers a request for a file or a command, beside everything else.
-    fn serve(&self, id: Value, method: String, params: Value, busy: bool) {
-        if !busy {
-            return self.reply(&id, Err(Error::invalid_request().data(json!("no turn is running"))));
+    async fn serve(&self, id: Value, method: String, params: Value, room: OwnedSemaphorePermit) {
+        if !self.shared.busy.load(Ordering::SeqCst) {
+            return self.outbox.answer(&id, Err(Error::invalid_request().data(json!("no turn is running")))).await;
         }
-        let shared = self.shared.clone();
-        if shared.open.fetch_add(1, Ordering::SeqCst) >= MOST_OPEN {
-            shared.open.fetch_sub(1, Ordering::SeqCst);
-            return self.reply(&id, Err(Error::internal_error().data(json!("too many requests at once"))));
-        }
-        let writer = self.writer.clone();
+        let Ok(place) = self.shared.open.clone().try_acquire_owned() else {
+            let error = Error::internal_error().data(json!("too many requests at once"));
+            return self.outbox.answer(&id, Err(error)).await;
+        };
+        let (shared, outbox) = (self.shared.clone(), self.outbox.clone());
         tokio::spawn(async move {
+            if method == "terminal/wait_for_exit" {
+                let result = shared.desk.answer(&method, params).await;
+                return outbox.answer_holding(&id, result, vec![room, place]);
+            }
+            let Ok(hand) = shared.hands.clone().acquire_owned().await else { return };
             let result = shared.desk.answer(&method, params).await;
-            shared.open.fetch_sub(1, Ordering::SeqCst);
-            reply(writer.as_ref(), &id, result);
+            outbox.answer_holding(&id, result, vec![room, place, hand]);
         });
-    }
-
-    fn reply(&self, id: &Value, result: Result<Value, Error>) {
-        reply(self.writer.as_ref(), id, result);
-    }
-}
-
-fn reply(writer: Option<&mpsc::WeakUnboundedSender<Bytes>>, id: &Value, result: Result<Value, Error>) {
-    if let Some(writer) = writer.and_then(mpsc::WeakUnboundedSender::upgrade) {
-        let _ = writer.send(peer::answer(id, result));
     }
 }

@@ -66,7 +66,7 @@ impl Desk {
 
     /// What a terminal printed, for the report of a tool call.
     pub(crate) fn printed(&self, terminal: &str) -> Option<String> {
-        self.terminals.get(terminal).ok().map(|terminal| terminal.output().output)
+        self.terminals.printed(terminal)
     }
 
     /// Ends everything that runs.

@@ -81,11 +81,6 @@ impl Pool {
         }
         tokio::spawn(release(Arc::downgrade(self), key, since, self.timeout));
     }
-
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.idle.lock().len()
-    }
 }
 
 /// Ends an agent that nobody took in time.

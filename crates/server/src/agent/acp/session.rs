@@ -53,7 +53,10 @@ impl Opening<'_> {
     pub(crate) async fn open(&self, connection: Connection) -> Result<(Attached, Opened), OpenError> {
         match tokio::time::timeout(self.timeout, self.talk(connection)).await {
             Ok(opened) => opened,
-            Err(_) => Err(OpenError::Failed("The agent did not answer in time".into())),
+            Err(_) => Err(OpenError::Failed(format!(
+                "The agent was not ready within {:?}; does its command speak the Agent Client Protocol?",
+                self.timeout
+            ))),
         }
     }
 
@@ -136,7 +139,9 @@ async fn reattach(
     }
     let remember = |said: &Incoming| {
         if let Incoming::Notification { params, .. } = said {
-            *cost = params["update"]["cost"]["amount"].as_f64().or(*cost);
+            let told = &params["update"]["cost"];
+            let is_usd = told["currency"].as_str().is_some_and(|currency| currency.eq_ignore_ascii_case("USD"));
+            *cost = told["amount"].as_f64().filter(|_| is_usd).or(*cost);
         }
     };
     connection.call("session/load", &LoadSessionRequest::new(session.to_owned(), cwd), remember).await.map(drop)

@@ -1,7 +1,7 @@
 //! Commands that the agent runs through us: in its workspace, with a small environment, in a group of
 //! their own, and never longer than its turn.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
@@ -25,6 +25,8 @@ const MOST: usize = 32;
 const KEPT: usize = 1 << 20;
 /// The most output that is kept, whatever the agent says.
 const MOST_KEPT: usize = 16 << 20;
+/// How much is remembered of what a released terminal printed: the report of its call may come later.
+const REMEMBERED: usize = 256 << 10;
 /// How long output is read on after the command is gone: something it started may hold the pipe.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
@@ -39,7 +41,13 @@ pub(crate) struct Terminals {
 #[derive(Default)]
 struct Open {
     last: u64,
+    /// Those that are being started.
+    starting: usize,
+    /// How often all were ended: what is started across that ends too.
+    cleared: u64,
     terminals: HashMap<String, Arc<Terminal>>,
+    /// What the last released ones printed.
+    released: VecDeque<(String, String)>,
 }
 
 impl Terminals {
@@ -49,11 +57,21 @@ impl Terminals {
 
     /// Starts a command; returns what it is called from now on. Blocks shortly on the disk.
     pub(crate) fn create(&self, request: &CreateTerminalRequest) -> Result<String, Error> {
+        let cleared = {
+            let mut open = self.open.lock();
+            if open.terminals.len() + open.starting >= MOST {
+                return Err(Error::internal_error().data(json!("too many terminals are open; release some")));
+            }
+            open.starting += 1;
+            open.cleared
+        };
+        let started = self.start(request);
         let mut open = self.open.lock();
-        if open.terminals.len() >= MOST {
-            return Err(Error::internal_error().data(json!("too many terminals are open; release some")));
+        open.starting -= 1;
+        let terminal = started?;
+        if open.cleared != cleared {
+            return Err(Error::request_cancelled());
         }
-        let terminal = self.start(request)?;
         open.last += 1;
         let id = format!("term-{}", open.last);
         open.terminals.insert(id.clone(), Arc::new(terminal));
@@ -67,14 +85,35 @@ impl Terminals {
 
     /// Ends a command and forgets it.
     pub(crate) fn release(&self, id: &str) -> Result<(), Error> {
-        let terminal = self.open.lock().terminals.remove(id);
+        let removed = self.open.lock().terminals.remove(id);
         // Whoever still waits for its end gets it; dropping the last holder ends it.
-        terminal.map(|terminal| terminal.kill()).ok_or_else(|| Error::resource_not_found(Some(id.to_owned())))
+        let terminal = removed.ok_or_else(|| Error::resource_not_found(Some(id.to_owned())))?;
+        terminal.kill();
+        let (printed, _) = terminal.output.lock().last(REMEMBERED);
+        let mut open = self.open.lock();
+        open.released.push_back((id.to_owned(), printed));
+        if open.released.len() > MOST {
+            open.released.pop_front();
+        }
+        Ok(())
+    }
+
+    /// What a terminal printed, also after it was released.
+    pub(crate) fn printed(&self, id: &str) -> Option<String> {
+        match self.get(id) {
+            Ok(terminal) => Some(terminal.output().output),
+            Err(_) => self.open.lock().released.iter().find(|(name, _)| name == id).map(|(_, text)| text.clone()),
+        }
     }
 
     /// Ends all commands.
     pub(crate) fn release_all(&self) {
-        let all = std::mem::take(&mut self.open.lock().terminals);
+        let all = {
+            let mut open = self.open.lock();
+            open.cleared += 1;
+            open.released.clear();
+            std::mem::take(&mut open.terminals)
+        };
         all.values().for_each(|terminal| terminal.kill());
     }
 
@@ -223,6 +262,12 @@ impl Output {
             self.bytes.drain(..over + more);
             self.truncated = true;
         }
+    }
+
+    /// The last of it, and no more than so many bytes.
+    fn last(&mut self, most: usize) -> (String, bool) {
+        self.limit = self.limit.min(most);
+        self.text()
     }
 
     fn text(&mut self) -> (String, bool) {

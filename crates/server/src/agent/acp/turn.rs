@@ -56,6 +56,8 @@ impl<'a> Run<'a> {
         blocks: Vec<ContentBlock>,
     ) -> Self {
         let updates = Updates::new(root, attached.cost);
+        // Some agents still tell of the past when they have said that they are ready.
+        attached.connection.forget();
         let prompt =
             attached.connection.request("session/prompt", &PromptRequest::new(attached.session.clone(), blocks));
         Self { turn, attached, updates, backlog: VecDeque::new(), changes: None, prompt }
@@ -182,6 +184,8 @@ impl<'a> Run<'a> {
             Ok(request) => request,
             Err(error) => return Ok(Err(Error::invalid_params().data(json!(error.to_string())))),
         };
+        // Some agents tell of a call only here.
+        self.announce(&request).await?;
         let approval = permission::approval(&request, &self.updates.calls);
         let decision = self.turn.approve(approval.clone());
         let waiting = Waiting { connection: &mut self.attached.connection, backlog: &mut self.backlog };
@@ -198,6 +202,16 @@ impl<'a> Run<'a> {
                 Ok(Err(Error::request_cancelled()))
             }
         }
+    }
+
+    async fn announce(&mut self, request: &RequestPermissionRequest) -> Result<(), AgentError> {
+        let (connection, mut said) = (&self.attached.connection, Vec::new());
+        let printed = |terminal: &str| connection.printed(terminal);
+        self.updates.announce(request.tool_call.clone(), &printed, &mut said);
+        for one in joined(said) {
+            self.tell(one).await?;
+        }
+        Ok(())
     }
 
     async fn ask(&mut self, id: &Value, params: &Value) -> Result<Result<Value, Error>, AgentError> {
@@ -308,6 +322,22 @@ impl Waiting<'_> {
         prompt: u64,
         answer: impl Future<Output = T>,
     ) -> Waited<T> {
+        let over = |event: &Event| match event {
+            Event::Gone(_) => Some(Waited::Withdrawn),
+            Event::Said(Incoming::Answer { id, .. }) if *id == prompt => Some(Waited::Withdrawn),
+            Event::Said(Incoming::Notification { method, params }) => match method.as_str() {
+                "$/cancel_request" if params["requestId"] == *id => Some(Waited::Withdrawn),
+                "elicitation/complete" if link.is_some() && params["elicitationId"].as_str() == link => {
+                    Some(Waited::Done)
+                }
+                _ => None,
+            },
+            Event::Said(_) => None,
+        };
+        // It may be over already: said while somebody was asked for something else.
+        if let Some(over) = self.backlog.iter().find_map(|heard| over(&heard.event)) {
+            return over;
+        }
         let mut answer = std::pin::pin!(answer);
         loop {
             let heard = tokio::select! {
@@ -315,18 +345,7 @@ impl Waiting<'_> {
                 answer = &mut answer => return Waited::Answer(answer),
                 heard = self.connection.next() => heard,
             };
-            let over = match &heard.event {
-                Event::Gone(_) => Some(Waited::Withdrawn),
-                Event::Said(Incoming::Answer { id, .. }) if *id == prompt => Some(Waited::Withdrawn),
-                Event::Said(Incoming::Notification { method, params }) => match method.as_str() {
-                    "$/cancel_request" if params["requestId"] == *id => return Waited::Withdrawn,
-                    "elicitation/complete" if link.is_some() && params["elicitationId"].as_str() == link => {
-                        return Waited::Done;
-                    }
-                    _ => None,
-                },
-                Event::Said(_) => None,
-            };
+            let over = over(&heard.event);
             self.backlog.push_back(heard);
             if let Some(over) = over {
                 return over;
@@ -336,7 +355,7 @@ impl Waiting<'_> {
 }
 
 /// Options of a kind that nobody knows are as good as none.
-fn known_options(mut params: Value) -> Value {
+pub(super) fn known_options(mut params: Value) -> Value {
     let known = |kind: &str| matches!(kind, "allow_once" | "allow_always" | "reject_once" | "reject_always");
     if let Some(options) = params.get_mut("options").and_then(Value::as_array_mut) {
         options.retain(|option| option["kind"].as_str().is_some_and(known));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use agent_client_protocol_schema::v1::{
     CompactionStatus, ContentBlock, ContentChunk, EmbeddedResourceResource, MessageId, Plan, PlanEntryStatus,
-    SessionUpdate, UsageUpdate,
+    SessionUpdate, ToolCallUpdate, UsageUpdate,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -67,6 +67,16 @@ impl Updates {
         }
     }
 
+    /// Reads what a request for permission says of its call.
+    pub(crate) fn announce(
+        &mut self,
+        call: ToolCallUpdate,
+        printed: &dyn Fn(&str) -> Option<String>,
+        out: &mut Vec<Said>,
+    ) {
+        self.calls.updated(call, &self.root, printed, out);
+    }
+
     fn take(&mut self, update: SessionUpdate, printed: &dyn Fn(&str) -> Option<String>, out: &mut Vec<Said>) {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => self.text(chunk, out),
@@ -88,6 +98,9 @@ impl Updates {
                 CompactionStatus::Failed => out.push(Said::Status("Compacting the conversation failed".into())),
                 _ => {}
             },
+            SessionUpdate::CurrentModeUpdate(mode) => {
+                out.push(Said::Status(format!("Mode: {}", mode.current_mode_id)));
+            }
             // The caller's own words, and settings that callers have no part in.
             _ => {}
         }

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::kin::{self, Kin};
-use super::lines::{LONGEST_LINE, Lines};
+use super::lines::{LONGEST_LINE, Lines, Read};
 use super::report::Exit;
 use super::tail::Tail;
 
@@ -64,6 +64,7 @@ pub(crate) struct Child {
     listening: tokio::task::JoinHandle<()>,
     /// Values that must not appear in what others read.
     secrets: Vec<String>,
+    home: Option<String>,
     gone: bool,
 }
 
@@ -100,6 +101,7 @@ impl Child {
             listening: tokio::spawn(listen(stderr, tail.clone())),
             stderr: tail,
             secrets: super::environment::secrets(&start.environment),
+            home: super::environment::home(&start.environment),
             gone: false,
         })
     }
@@ -107,14 +109,28 @@ impl Child {
     /// The next line of stdout; `None` when there are no more, or when the program is gone and whoever
     /// else holds the pipe says nothing. Nothing is lost when the future is dropped.
     pub(crate) async fn line(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            match self.read(Duration::MAX).await? {
+                Read::Line(line) => return Ok(Some(line)),
+                Read::Pause => {}
+                Read::End => return Ok(None),
+            }
+        }
+    }
+
+    /// The same, and also when nothing comes for `pause` in the middle of a line.
+    pub(crate) async fn read(&mut self, pause: Duration) -> io::Result<Read> {
         if !self.gone {
             tokio::select! {
                 biased;
-                line = self.stdout.next() => return line,
+                read = self.stdout.read(pause) => return read,
                 _ = self.process.wait() => self.gone = true,
             }
         }
-        timeout(LAST_WORDS, self.stdout.next()).await.unwrap_or(Ok(None))
+        match timeout(LAST_WORDS, self.stdout.read(pause)).await {
+            Ok(read) => read,
+            Err(_) => Ok(self.stdout.rest()),
+        }
     }
 
     /// A line that was read already.
@@ -188,7 +204,7 @@ impl Child {
         Exit {
             code: status.and_then(|status| status.code()),
             signal: status.and_then(|status| status.signal()),
-            stderr: self.stderr.lock().clean(&self.secrets),
+            stderr: self.stderr.lock().clean(&self.secrets, self.home.as_deref()),
         }
     }
 }

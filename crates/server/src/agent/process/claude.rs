@@ -39,6 +39,8 @@ const WIRE: Wire = Wire {
         "authentication_failed",
         "no api key",
     ],
+    no_session: "no conversation found with session id",
+    api_error: None,
     exits: &[],
 };
 
@@ -109,9 +111,7 @@ impl Program for ClaudeCode {
         // With `=`, since a value that begins with a dash would be taken for a flag.
         args.extend(order.model.as_ref().map(|model| format!("--model={model}")));
         args.extend(order.session.as_ref().map(|id| format!("--resume={id}")));
-        if order.force {
-            args.push("--dangerously-skip-permissions".to_owned());
-        }
+        // There is a flag for who may do everything, but root may not use it; whoever asks is told yes.
         let mut input = jsonl::line(&initialize(json!({ "subtype": "initialize", "hooks": null })));
         input.extend(jsonl::line(&user_message(content(order))));
         let launch = Launch { args, env: Vec::new(), input: Input::Open(input) };

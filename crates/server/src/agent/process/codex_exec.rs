@@ -4,7 +4,7 @@ use nuncio_protocol::Value;
 
 use super::codex::item::Items;
 use super::codex::{NO_CREDENTIALS, VARIABLES, failure};
-use super::jsonl::verdict::{Verdict, lacks_credentials};
+use super::jsonl::verdict::{Verdict, lacks_credentials, mentions};
 use super::jsonl::{self, Line, brief, text};
 use super::report::{Dialect, Exit, Input, Launch, Order, Program, Report};
 use crate::agent::Usage;
@@ -45,6 +45,9 @@ impl Program for CodexExec {
         (launch, Box::new(Lines { model: order.model.clone(), ..Lines::default() }))
     }
 }
+
+/// Words, in lower case, that say that a conversation cannot be continued because it is not there.
+const NO_THREAD: &str = "no rollout found for thread";
 
 /// Reads one run.
 #[derive(Debug, Default)]
@@ -114,6 +117,8 @@ impl Dialect for Lines {
     fn end(&mut self, exit: &Exit, out: &mut Vec<Report>) {
         let report = if exit.is_success() && self.items.have_begun() {
             Report::Done
+        } else if mentions(&exit.stderr, &[NO_THREAD]) {
+            Report::Lost(exit.describe())
         } else if lacks_credentials(&exit.stderr, NO_CREDENTIALS) {
             Report::AuthRequired(brief(&exit.stderr, 2000))
         } else if !self.last_error.is_empty() {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use nuncio_protocol::{AgentCard, AgentSkill, Error};
 
 use super::child::{Child, Patience, Start};
 use super::context_pack::augment;
 use super::environment::environment;
 use super::kin::Kin;
+use super::lines::Read;
 use super::report::{Dialect, File, Input, Launch, Order, Program, Report, Step};
 use crate::agent::workplace::Workplace;
 use crate::agent::{Agent, AgentError, Approval, Arrival, OnCrash, Pending, Session, ToolCall, ToolStep, Turn};
@@ -103,24 +103,26 @@ impl ProcessAgent {
             let hint = match error.kind() {
                 std::io::ErrorKind::NotFound => "it is not installed, or not on the server's PATH".to_owned(),
                 std::io::ErrorKind::PermissionDenied => "it is not executable".to_owned(),
+                std::io::ErrorKind::ArgumentListTooLong => {
+                    "the prompt is too long for an argument; a command that reads it from its input takes any \
+                     (prompt-by: stdin)"
+                        .to_owned()
+                }
                 _ => error.to_string(),
             };
             tracing::error!(program = self.binary(), %error, "an agent cannot be started");
             AgentError::Failed(format!("Failed to spawn \"{name}\": {hint}"))
         })
     }
-}
 
-#[async_trait]
-impl Agent for ProcessAgent {
-    async fn run(&self, turn: &mut Turn) -> Result<(), AgentError> {
-        let (workspace, session) = self.options.workplace.open(turn).await?;
+    /// One run of the program.
+    async fn attempt(&self, turn: &mut Turn, workspace: &Workspace, session: &Session) -> Result<Ended, AgentError> {
         if turn.resumed() && session.native.is_none() {
             return Err(AgentError::Failed("The task was interrupted by a restart".into()));
         }
-        let order = self.order(turn, &workspace, &session).await?;
+        let order = self.order(turn, workspace, session).await?;
         let (launch, dialect) = self.program.start(&order);
-        let mut child = self.start(&launch, &workspace)?;
+        let mut child = self.start(&launch, workspace)?;
         match launch.input {
             Input::Closed => child.close_input(),
             Input::All(bytes) => {
@@ -129,10 +131,32 @@ impl Agent for ProcessAgent {
             }
             Input::Open(bytes) => child.write(bytes),
         }
-        let mut drive =
-            Drive { turn, child, dialect, session, queue: VecDeque::new(), verdict: None, grace: self.options.grace };
+        let mut drive = Drive {
+            turn,
+            child,
+            dialect,
+            session: session.clone(),
+            resumes: order.session.is_some(),
+            knows: false,
+            queue: VecDeque::new(),
+            verdict: None,
+            grace: self.options.grace,
+        };
         drive.follow().await?;
         drive.finish().await
+    }
+}
+
+#[async_trait]
+impl Agent for ProcessAgent {
+    async fn run(&self, turn: &mut Turn) -> Result<(), AgentError> {
+        let (workspace, mut session) = self.options.workplace.open(turn).await?;
+        while self.attempt(turn, &workspace, &session).await? == Ended::Lost {
+            session.native = None;
+            turn.keep_session(session.clone()).await?;
+            turn.status("The conversation could not be continued, a new one begins").await?;
+        }
+        Ok(())
     }
 
     async fn admit(&self, arrival: &Arrival<'_>) -> Result<(), Error> {
@@ -175,6 +199,15 @@ enum Verdict {
     Failed(String),
     AuthRequired(String),
     Rejected(String),
+    Lost(String),
+}
+
+/// How a run ended that did not fail.
+#[derive(PartialEq, Eq)]
+enum Ended {
+    Over,
+    /// The conversation to be continued is not there any more, and nothing was done.
+    Lost,
 }
 
 /// One run of a program.
@@ -183,44 +216,39 @@ struct Drive<'a> {
     child: Child,
     dialect: Box<dyn Dialect>,
     session: Session,
+    /// Whether it continues a conversation of its own.
+    resumes: bool,
+    /// Whether it has said which conversation this is.
+    knows: bool,
     /// What the program reported and nobody has handled yet.
     queue: VecDeque<Report>,
     verdict: Option<Verdict>,
     grace: Duration,
 }
 
-/// What came next.
-enum Next {
-    Line(Bytes),
-    /// Silence in the middle of a line.
-    Partial,
-    End,
-    Stop,
-}
-
 impl Drive<'_> {
     /// Follows the program until it has said how its turn ended, or is gone.
     async fn follow(&mut self) -> Result<(), AgentError> {
-        let mut hesitated = 0;
         while self.verdict.is_none() {
             self.handle_queue().await?;
             if self.verdict.is_some() {
                 break;
             }
-            match next(self.turn, &mut self.child, hesitated).await? {
-                Next::Line(line) => {
-                    hesitated = 0;
-                    self.take(&line);
-                }
-                Next::Partial => {
-                    hesitated = self.child.unfinished().len();
+            let stopped = self.turn.cancelled();
+            let read = tokio::select! {
+                biased;
+                () = stopped => return self.stop().await,
+                read = self.child.read(HESITATION) => read.map_err(unreadable)?,
+            };
+            match read {
+                Read::Line(line) => self.take(&line),
+                Read::Pause => {
                     let text = String::from_utf8_lossy(self.child.unfinished()).into_owned();
                     let mut out = Vec::new();
                     self.dialect.partial(&text, &mut out);
                     self.queue.extend(out);
                 }
-                Next::End => break,
-                Next::Stop => return self.stop().await,
+                Read::End => break,
             }
         }
         Ok(())
@@ -287,6 +315,7 @@ impl Drive<'_> {
             Report::Failed(text) => self.end_with(Verdict::Failed(text)),
             Report::AuthRequired(text) => self.end_with(Verdict::AuthRequired(text)),
             Report::Rejected(text) => self.end_with(Verdict::Rejected(text)),
+            Report::Lost(text) => self.end_with(Verdict::Lost(text)),
         }
     }
 
@@ -306,6 +335,7 @@ impl Drive<'_> {
     }
 
     async fn remember(&mut self, id: String) -> Result<(), AgentError> {
+        self.knows = true;
         if self.session.native.as_deref() == Some(&*id) {
             return Ok(());
         }
@@ -314,6 +344,9 @@ impl Drive<'_> {
     }
 
     async fn approve(&mut self, id: &str, approval: Approval) -> Result<(), AgentError> {
+        if self.queue.iter().any(|report| settles(report, id)) {
+            return Ok(());
+        }
         let waiting = Waiting { child: &mut self.child, dialect: &mut *self.dialect, queue: &mut self.queue };
         let decision = waiting.while_asking(id, self.turn.approve(approval)).await;
         match decision {
@@ -328,6 +361,9 @@ impl Drive<'_> {
     }
 
     async fn ask(&mut self, id: &str, question: &str) -> Result<(), AgentError> {
+        if self.queue.iter().any(|report| settles(report, id)) {
+            return Ok(());
+        }
         let waiting = Waiting { child: &mut self.child, dialect: &mut *self.dialect, queue: &mut self.queue };
         let answer = match waiting.while_asking(id, self.turn.ask(question)).await {
             Some(Ok(answer)) => Some(answer.text()),
@@ -360,7 +396,7 @@ impl Drive<'_> {
     }
 
     /// Ends the program, and the turn as it said.
-    async fn finish(&mut self) -> Result<(), AgentError> {
+    async fn finish(&mut self) -> Result<Ended, AgentError> {
         let stopped = self.turn.cancelled();
         let exit = tokio::select! {
             exit = self.child.end(Patience::DONE) => exit,
@@ -378,12 +414,17 @@ impl Drive<'_> {
             }
         }
         match self.verdict.take() {
-            Some(Verdict::Done) => Ok(()),
-            Some(Verdict::Failed(text)) => Err(AgentError::Failed(text)),
-            Some(Verdict::AuthRequired(text)) => self.turn.require_auth(text).await,
-            Some(Verdict::Rejected(text)) => self.turn.reject(text).await,
-            None => Err(AgentError::Failed(exit.describe())),
+            Some(Verdict::Done) => {}
+            Some(Verdict::Lost(_)) if self.resumes => return Ok(Ended::Lost),
+            Some(Verdict::Failed(text)) if self.resumes && !self.knows && is_about_a_lost_session(&text) => {
+                return Ok(Ended::Lost);
+            }
+            Some(Verdict::Failed(text) | Verdict::Lost(text)) => return Err(AgentError::Failed(text)),
+            Some(Verdict::AuthRequired(text)) => self.turn.require_auth(text).await?,
+            Some(Verdict::Rejected(text)) => self.turn.reject(text).await?,
+            None => return Err(AgentError::Failed(exit.describe())),
         }
+        Ok(Ended::Over)
     }
 }
 
@@ -408,9 +449,9 @@ impl Waiting<'_> {
                     Ok(Some(line)) => {
                         let mut out = Vec::new();
                         self.dialect.line(&String::from_utf8_lossy(&line), &mut out);
-                        let withdrawn = out.iter().any(|report| matches!(report, Report::Withdraw { id: of } if of == id));
+                        let settled = out.iter().any(|report| settles(report, id));
                         self.queue.extend(out);
-                        if withdrawn {
+                        if settled {
                             return None;
                         }
                     }
@@ -423,27 +464,19 @@ impl Waiting<'_> {
     }
 }
 
-async fn next(turn: &Turn, child: &mut Child, hesitated: usize) -> Result<Next, AgentError> {
-    let waits = child.unfinished().len();
-    let hesitation = async {
-        if waits > 0 && waits != hesitated {
-            tokio::time::sleep(HESITATION).await;
-        } else {
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        biased;
-        () = turn.cancelled() => Ok(Next::Stop),
-        line = child.line() => match line {
-            Ok(Some(line)) => Ok(Next::Line(line)),
-            Ok(None) => Ok(Next::End),
-            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-                Err(AgentError::Failed("The agent printed a line that is too long".into()))
-            }
-            Err(error) => Err(error.into()),
-        },
-        () = hesitation => Ok(Next::Partial),
+/// Whether nobody waits any more for the answer to this request: it was withdrawn, or the turn is over.
+fn settles(report: &Report, request: &str) -> bool {
+    match report {
+        Report::Withdraw { id } => id == request,
+        Report::Done | Report::Failed(_) | Report::AuthRequired(_) | Report::Rejected(_) | Report::Lost(_) => true,
+        _ => false,
+    }
+}
+
+fn unreadable(error: std::io::Error) -> AgentError {
+    match error.kind() {
+        std::io::ErrorKind::InvalidData => AgentError::Failed("The agent printed a line that is too long".into()),
+        _ => error.into(),
     }
 }
 
@@ -456,6 +489,14 @@ async fn tool(turn: &mut Turn, id: &str, name: &str, step: &Step) -> Result<(), 
         Step::Failed(error) => ToolStep::Failed(error),
     };
     turn.tool(ToolCall { id, name, step }).await
+}
+
+/// Whether an explanation says that the program does not know the conversation it was to continue.
+fn is_about_a_lost_session(reason: &str) -> bool {
+    let reason = reason.to_lowercase();
+    let is_about = ["session", "conversation", "chat", "thread", "rollout"].iter().any(|word| reason.contains(word));
+    let signs = ["not found", "no session", "no conversation", "no rollout", "invalid session", "does not exist"];
+    is_about && signs.iter().any(|sign| reason.contains(sign))
 }
 
 fn file(attachment: Attachment) -> File {

@@ -75,6 +75,12 @@ pub(crate) fn secrets(environment: &[(OsString, OsString)]) -> Vec<String> {
         .collect()
 }
 
+/// The home folder, whose name is nobody's business.
+pub(crate) fn home(environment: &[(OsString, OsString)]) -> Option<String> {
+    let (_, home) = environment.iter().find(|(name, _)| name == "HOME")?;
+    home.to_str().map(|home| home.trim_end_matches('/').to_owned()).filter(|home| home.len() > 1)
+}
+
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),

@@ -67,7 +67,7 @@ impl Program for Generic {
         let mut launch = Launch::default();
         match self.prompt_at {
             PromptAt::Argument => {
-                launch.args.push(argument(&order.prompt));
+                launch.args.push(never_an_option(argument(&order.prompt)));
                 launch.input = Input::Open(Vec::new());
             }
             PromptAt::Stdin => launch.input = Input::All(order.prompt.clone().into_bytes()),
@@ -76,6 +76,11 @@ impl Program for Generic {
         let approvals = (self.prompt_at != PromptAt::Stdin).then(|| self.approvals.clone());
         (launch, Box::new(Reader { approvals, force: order.force, ..Reader::default() }))
     }
+}
+
+/// Callers choose what to say, not the options of the command.
+fn never_an_option(prompt: String) -> String {
+    if prompt.starts_with('-') { format!(" {prompt}") } else { prompt }
 }
 
 /// How many requests may wait for the answer to another. Answers go to stdin in the order of the

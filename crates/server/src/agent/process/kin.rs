@@ -49,6 +49,10 @@ pub(crate) fn signal_group(group: Pid, signal: Signal) {
 /// Ends everything that carries `mark`. Returns how many processes that were.
 #[cfg(target_os = "linux")]
 pub(crate) fn end_marked(mark: &str) -> usize {
+    // Every mark begins with nothing: that would end the programs of all servers.
+    if mark.is_empty() {
+        return 0;
+    }
     let mut ended = 0;
     for _ in 0..ROUNDS {
         let found = marked(mark);
@@ -98,5 +102,20 @@ pub(crate) fn value(mark: &str) -> String {
     match std::env::var(MARK) {
         Ok(outer) => format!("{outer} {mark}"),
         Err(_) => mark.to_owned(),
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_ends_its_own_and_no_mark_ends_nobody() {
+        let mark = Kin::new("test-of-marks").mark();
+        let mut child = std::process::Command::new("sleep").arg("60").env(MARK, &mark).spawn().unwrap();
+        assert_eq!(end_marked(""), 0);
+        assert!(child.try_wait().unwrap().is_none(), "it was ended by no mark at all");
+        assert!(end_marked(&mark) >= 1);
+        assert!(!child.wait().unwrap().success());
     }
 }

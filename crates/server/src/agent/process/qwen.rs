@@ -27,6 +27,9 @@ const WIRE: Wire = Wire {
         "device authorization flow",
         "401 unauthorized",
     ],
+    no_session: "no saved session found",
+    // It takes what the model's server says for an answer, and ends well.
+    api_error: Some("[API Error:"),
     exits: &[
         (53, "agent reached its limit of turns"),
         (55, "agent used up its budget"),

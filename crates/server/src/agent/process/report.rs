@@ -198,6 +198,9 @@ pub enum Report {
     AuthRequired(String),
     /// The program refuses, in words for the caller.
     Rejected(String),
+    /// The program does not know the conversation that it was to continue, in words for the caller. It is
+    /// started again for a new one.
+    Lost(String),
 }
 
 /// What happened to a tool call.

@@ -21,12 +21,15 @@ impl Tail {
         self.bytes.extend(bytes);
     }
 
-    /// Readable text: no colours, no control characters, no secrets, not too long.
-    pub(crate) fn clean(&mut self, secrets: &[String]) -> String {
+    /// Readable text: no colours, no control characters, no secrets, no name of somebody's home, not too long.
+    pub(crate) fn clean(&mut self, secrets: &[String], home: Option<&str>) -> String {
         let text = String::from_utf8_lossy(self.bytes.make_contiguous());
         let mut text = plain(&text);
         for secret in secrets {
             text = text.replace(secret.as_str(), "***");
+        }
+        if let Some(home) = home {
+            text = text.replace(home, "~");
         }
         let text = text.trim();
         if text.len() <= SHOWN {
@@ -78,14 +81,14 @@ mod tests {
             tail.add(format!("line {n}\n").as_bytes());
         }
         assert!(tail.bytes.len() <= KEPT);
-        let shown = tail.clean(&[]);
+        let shown = tail.clean(&[], None);
         assert!(shown.len() < SHOWN + 10 && shown.ends_with("line 99999"), "{shown}");
     }
 
     #[test]
     fn colours_controls_and_secrets_are_gone() {
         let mut tail = Tail::default();
-        tail.add("\u{1b}[31mred\u{1b}[0m\u{7} \u{1b}]0;title\u{7}key=sk-12345678 \u{0}end".as_bytes());
-        assert_eq!(tail.clean(&["sk-12345678".into()]), "red key=*** end");
+        tail.add("\u{1b}[31mred\u{1b}[0m\u{7} \u{1b}]0;title\u{7}key=sk-12345678 in /home/ada/x \u{0}end".as_bytes());
+        assert_eq!(tail.clean(&["sk-12345678".into()], Some("/home/ada")), "red key=*** in ~/x end");
     }
 }

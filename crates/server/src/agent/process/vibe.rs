@@ -45,7 +45,7 @@ impl Program for Vibe {
         if order.force {
             args.extend(["--agent=auto-approve", "--trust"].map(str::to_owned));
         } else {
-            args.push("--agent=default".into());
+            args.push("--agent=ask".into());
         }
         if let Some(session) = &order.session {
             args.push(format!("--resume={session}"));
@@ -74,6 +74,12 @@ impl Dialect for Reader {
             self.ledger.session(id, out);
         }
         if entry["createdAt"].as_u64().is_some_and(|at| at < self.since_ms) {
+            return;
+        }
+        // The whole entry comes later, or it was withdrawn.
+        if entry["generationStatus"].as_str() == Some("in_progress")
+            || entry["outcome"]["type"].as_str() == Some("discarded")
+        {
             return;
         }
         match entry["type"].as_str() {

@@ -21,6 +21,7 @@ use crate::store::{Scope, Seq, Store};
 /// Does one word of its message after the other; `sleep:20` is a word with a number.
 pub(super) struct Scripted {
     on_crash: OnCrash,
+    pure: bool,
     /// The contexts that a turn works in at this moment.
     inside: Mutex<HashSet<ContextId>>,
     /// How often two turns worked in one context.
@@ -31,8 +32,13 @@ pub(super) struct Scripted {
 
 impl Scripted {
     pub(super) fn new(on_crash: OnCrash) -> Arc<Self> {
+        Self::with(on_crash, false)
+    }
+
+    /// One that may begin before its task is stored, if `pure`.
+    pub(super) fn with(on_crash: OnCrash, pure: bool) -> Arc<Self> {
         let (inside, begun) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { on_crash, inside, overlaps: AtomicUsize::new(0), begun })
+        Arc::new(Self { on_crash, pure, inside, overlaps: AtomicUsize::new(0), begun })
     }
 }
 
@@ -61,6 +67,10 @@ impl Agent for Scripted {
 
     fn on_crash(&self) -> OnCrash {
         self.on_crash
+    }
+
+    fn is_pure(&self) -> bool {
+        self.pure
     }
 }
 

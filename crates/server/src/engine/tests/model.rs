@@ -62,11 +62,12 @@ proptest! {
     #[test]
     fn nothing_is_lost_doubled_or_left_hanging(
         on_crash in on_crash(),
+        pure in any::<bool>(),
         lag in prop_oneof![Just(0_u64), Just(1), Just(7)],
         story in story::story(40),
     ) {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let ground = Ground { on_crash, lag: Duration::from_millis(lag), runtime: paused, hurry: 1 };
+        let ground = Ground { on_crash, pure, lag: Duration::from_millis(lag), runtime: paused, hurry: 1 };
         live(ground, &story, || store.clone());
     }
 }
@@ -75,10 +76,14 @@ proptest! {
     #![proptest_config(config(12))]
 
     #[test]
-    fn threads_and_a_real_disk_change_nothing(on_crash in on_crash(), story in story::story(30)) {
+    fn threads_and_a_real_disk_change_nothing(
+        on_crash in on_crash(),
+        pure in any::<bool>(),
+        story in story::story(30),
+    ) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.db");
-        let ground = Ground { on_crash, lag: Duration::ZERO, runtime: racing, hurry: 200 };
+        let ground = Ground { on_crash, pure, lag: Duration::ZERO, runtime: racing, hurry: 200 };
         live(ground, &story, || {
             for _ in 0..500 {
                 let options = SqliteOptions { durability: Durability::Normal, ..SqliteOptions::default() };

@@ -131,6 +131,7 @@ async fn a_task_that_cannot_be_read_is_not_in_the_way_of_others() {
         lease: Lease { node: "dead".into(), until: 0 },
         key: None,
         push: None,
+        early: Vec::new(),
     };
     store.create(damaged).await.unwrap();
     let first = engine(&Scripted::new(OnCrash::Fail), store.clone());

@@ -90,16 +90,16 @@ impl Rules {
     fn job(&mut self, context: u8) -> Job {
         self.last_key += 1;
         let task = Task { context_id: context_id(context), ..Task::default() };
-        let live = Live::fresh(
-            TaskKey(self.last_key),
+        let live = Arc::new(Live::fresh(
             Scope::default(),
             "agent".into(),
             task,
             Bytes::new(),
             self.store.clone(),
             prometheus_client::metrics::counter::Counter::default(),
-        );
-        let live = self.hub.insert(live);
+        ));
+        live.stored(TaskKey(self.last_key), 1);
+        let live = self.hub.insert(&live);
         Job { live, message: Message::default(), claimed: true, resumed: false, control: Control::new() }
     }
 
@@ -116,7 +116,7 @@ impl Rules {
 
     fn started(&mut self, job: Option<Job>) {
         let Some(job) = job else { return };
-        let key = job.live.key.0;
+        let key = job.live.key().0;
         assert!(!self.closed, "nothing starts after the end");
         let place = self.waiting.iter().position(|turn| turn.key == key).expect("what starts has waited");
         let turn = self.waiting.remove(place);
@@ -145,7 +145,7 @@ impl Rules {
             Step::Submit { nth } if nth < self.reserved.len() => {
                 let (room, context) = self.reserved.remove(nth);
                 let job = self.job(context);
-                let turn = Turn { key: job.live.key.0, context };
+                let turn = Turn { key: job.live.key().0, context };
                 if room == Room::Now {
                     let job = self.schedule.submit(job, room).expect("a place was free");
                     self.running.push((turn, job.control));
@@ -227,7 +227,7 @@ fn a_turn_on_the_heels_of_another_keeps_its_handle() {
     let mut rules = Rules::new();
     let (first, second) = (rules.job(0), rules.job(0));
     let second = Job { live: rules.hub.hold(first.live.clone()), ..second };
-    let key = first.live.key;
+    let key = first.live.key();
     let (scope, context) = (Scope::default(), context_id(0));
     let room = rules.schedule.reserve(&scope, &context).unwrap();
     let first = rules.schedule.submit(first, room).unwrap();

@@ -22,6 +22,7 @@ impl Turn {
         };
         let artifact_id = ArtifactId::fresh();
         let artifacts = self.engine.options.artifacts.clone();
+        self.stored().await?;
         artifacts.fill(&self.place(&artifact_id, 0), &mut part, content.into()).await?;
         let artifact = Artifact { artifact_id, name: name.into(), parts: vec![part], ..Artifact::default() };
         self.emit(Presenter::artifact(artifact, false, true)).await
@@ -33,11 +34,17 @@ impl Turn {
         if !artifacts.is_large(&artifact) {
             return Ok(artifact);
         }
+        self.stored().await?;
         let before = if append { self.parts_of(&artifact.artifact_id) } else { 0 };
         for (n, part) in artifact.parts.iter_mut().enumerate() {
             artifacts.attach(&self.place(&artifact.artifact_id, before + n), part).await?;
         }
         Ok(artifact)
+    }
+
+    /// Files belong to a task that the store knows.
+    async fn stored(&self) -> Result<(), AgentError> {
+        self.live.durable(1).await.map_err(|_| AgentError::Stopped)
     }
 
     fn parts_of(&self, id: &ArtifactId) -> usize {
@@ -49,6 +56,6 @@ impl Turn {
 
     fn place<'a>(&'a self, artifact: &'a ArtifactId, part: usize) -> Place<'a> {
         let live = &self.live;
-        Place { tenant: &live.scope.tenant, key: live.key, id: &live.id, artifact: artifact.as_str(), part }
+        Place { tenant: &live.scope.tenant, key: live.key(), id: &live.id, artifact: artifact.as_str(), part }
     }
 }

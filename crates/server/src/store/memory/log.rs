@@ -62,21 +62,24 @@ impl Log {
         self.last_key += 1;
         let key = TaskKey(self.last_key);
         ids.insert(task.id.clone(), key);
+        let (state, updated) = task.present();
+        let snapshot = task.snapshot().map(|(seq, body)| (seq, body.clone()));
+        let seq = task.seq();
         let row = TaskRow {
             key,
             scope: task.scope,
             id: task.id,
             context_id: task.context_id,
             agent: task.agent,
-            state: task.state,
-            seq: 1,
+            state,
+            seq,
             epoch: 1,
             leased: !task.lease.node.is_empty(),
             attempts: 0,
-            snapshot: None,
-            snapshot_seq: 0,
+            snapshot_seq: snapshot.as_ref().map_or(0, |(seq, _)| *seq),
+            snapshot: snapshot.map(|(_, body)| body),
             created: task.at,
-            updated: task.at,
+            updated,
         };
         if let Some(used) = task.key {
             self.remember(&row.scope, used.key, (key, 1, task.at));
@@ -85,7 +88,10 @@ impl Log {
         if row.state.is_active() {
             self.active.insert((row.created, key));
         }
-        let (events, node) = (vec![task.body], task.lease.node);
+        let mut events = Vec::with_capacity(1 + task.early.len());
+        events.push(task.body);
+        events.extend(task.early.into_iter().map(|event| event.body));
+        let node = task.lease.node;
         let entry = Entry { row, events, messages: Vec::new(), pushes: BTreeMap::new(), node };
         self.tasks.insert(key, entry);
         if let Some(push) = task.push {

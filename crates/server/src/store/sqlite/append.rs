@@ -79,7 +79,7 @@ fn write(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<bool> {
     };
     let plain = first.seq > 2 && news.state.is_none() && news.snapshot.is_none();
     if plain && advance(batch, first, last)? {
-        log::events(batch, first.task, run)?;
+        log::events(batch, first.task, first.seq, run.iter().map(|append| &append.body))?;
     } else if !change(batch, run, first, last, news)? {
         return Ok(false);
     }
@@ -124,7 +124,7 @@ fn change(
     let Some(old) = head::find(batch, first.task)?.filter(|head| head.fits(first)) else {
         return Ok(false);
     };
-    let place = log::events(batch, first.task, run)?;
+    let place = log::events(batch, first.task, first.seq, run.iter().map(|append| &append.body))?;
     let second = if first.seq == 2 { place } else { old.second };
     let (state, updated) = news.state.unwrap_or((old.state, old.updated));
     let (snapshot, snapshot_seq) = match news.snapshot {

@@ -19,7 +19,7 @@ impl<'a> Hot<'a> {
             create: db.prepare_cached(
                 "INSERT INTO task (key, tenant, id, context_id, owner, agent, state, seq, epoch, attempts,
                                    lease_node, created, updated, second, snapshot, snapshot_seq)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, 1, 0, ?8, ?9, ?9, ?10, ?10, 0)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, 0, ?9, ?10, ?11, ?12, ?13, ?14)
                  ON CONFLICT (tenant, id) DO NOTHING",
             )?,
             head: db.prepare_cached(

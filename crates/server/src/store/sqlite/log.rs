@@ -3,7 +3,7 @@
 use bytes::{Buf, BufMut, Bytes};
 use rusqlite::Connection;
 
-use super::super::{Append, LogEvent, Seq, TaskKey};
+use super::super::{LogEvent, Seq, TaskKey};
 use super::writer::Batch;
 use super::{number, read};
 
@@ -19,43 +19,36 @@ pub(super) fn next_place(batch: &mut Batch<'_>) -> i64 {
     *batch.last_place
 }
 
-/// Writes neighbouring events of one task, in as few rows as their size allows. Returns the first place.
-pub(super) fn events(batch: &mut Batch<'_>, task: TaskKey, run: &[Append]) -> rusqlite::Result<i64> {
-    let place = *batch.last_place + 1;
-    let mut rest = run;
-    while let Some(first) = rest.first() {
-        let mut room = ROW_BYTES;
-        let fits = |append: &&Append| {
-            let fits = room > 0;
-            room = room.saturating_sub(append.body.len());
-            fits
-        };
-        let (row, behind) = rest.split_at(rest.iter().take_while(fits).count());
-        let bodies = row.iter().map(|append| &*append.body);
+/// Writes neighbouring events of one task from number `seq` on, in as few rows as their size allows.
+/// Returns the first place.
+pub(super) fn events<'a>(
+    batch: &mut Batch<'_>,
+    task: TaskKey,
+    mut seq: Seq,
+    bodies: impl Iterator<Item = &'a Bytes>,
+) -> rusqlite::Result<i64> {
+    let first = *batch.last_place + 1;
+    let mut bodies = bodies.peekable();
+    while bodies.peek().is_some() {
+        batch.packed.clear();
+        let from = seq;
+        while batch.packed.len() < ROW_BYTES
+            && let Some(body) = bodies.next()
+        {
+            pack(&mut batch.packed, body);
+            seq += 1;
+        }
         let place = next_place(batch);
-        insert_events(batch, place, task, first.seq, bodies)?;
-        rest = behind;
+        batch.hot.log.execute((place, task.0, number(from), &*batch.packed))?;
     }
-    Ok(place)
+    Ok(first)
 }
 
 /// Writes event 1 at the place that is the key of its task.
 pub(super) fn first_event(batch: &mut Batch<'_>, task: TaskKey, event: &[u8]) -> rusqlite::Result<()> {
-    insert_events(batch, task.0, task, 1, [event].into_iter())
-}
-
-fn insert_events<'a>(
-    batch: &mut Batch<'_>,
-    place: i64,
-    task: TaskKey,
-    first: Seq,
-    bodies: impl Iterator<Item = &'a [u8]>,
-) -> rusqlite::Result<()> {
     batch.packed.clear();
-    for body in bodies {
-        pack(&mut batch.packed, body);
-    }
-    batch.hot.log.execute((place, task.0, number(first), &*batch.packed))?;
+    pack(&mut batch.packed, event);
+    batch.hot.log.execute((task.0, task.0, 1, &*batch.packed))?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use super::super::{Created, Lease, NewTask, StoreError, TaskKey, TaskRow};
 use super::append::{find_key, remember};
 use super::head::Head;
 use super::writer::Batch;
-use super::{log, push, read};
+use super::{log, number, push, read};
 
 pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> rusqlite::Result<Result<Created, StoreError>> {
     if let Some(key) = &task.key
@@ -13,26 +13,41 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> rusqlite::Result<
         return Ok(Ok(Created::Known(known, seq)));
     }
     let key = log::next_place(batch);
-    if !insert(batch, key, task)? {
+    // Right behind it stand its snapshot and its second event, if it comes with them.
+    let mut behind = key + 1..;
+    let snapshot = task.snapshot().and_then(|(seq, _)| Some((behind.next()?, number(seq))));
+    let snapshot = snapshot.unwrap_or((log::NOWHERE, 0));
+    let second = if task.early.is_empty() { log::NOWHERE } else { behind.start };
+    if !insert(batch, key, task, second, snapshot)? {
         return Ok(Err(batch.at.failed("the task id exists")));
     }
     log::first_event(batch, TaskKey(key), &task.body)?;
+    if let Some((_, body)) = task.snapshot() {
+        log::snapshot(batch, TaskKey(key), body)?;
+    }
+    log::events(batch, TaskKey(key), 2, task.early.iter().map(|event| &event.body))?;
     if let Some(used) = &task.key {
         remember(batch.db, &task.scope, &used.key, (TaskKey(key), 1, task.at))?;
     }
     if let Some(config) = &task.push {
         push::put(batch, TaskKey(key), config)?;
     }
-    let scope = task.scope.clone();
-    let (state, updated, none) = (task.state, task.at, log::NOWHERE);
-    batch.heads.know(TaskKey(key), Head { scope, state, seq: 1, epoch: 1, updated, second: none, snapshot: (none, 0) });
-    batch.count(task.scope.clone(), task.state, 1);
-    batch.events += 1;
+    let (scope, seq, (state, updated)) = (task.scope.clone(), task.seq(), task.present());
+    batch.heads.know(TaskKey(key), Head { scope, state, seq, epoch: 1, updated, second, snapshot });
+    batch.count(task.scope.clone(), state, 1);
+    batch.events += 1 + task.early.len();
     Ok(Ok(Created::New(TaskKey(key))))
 }
 
 /// False when the tenant has a task with this id.
-fn insert(batch: &mut Batch<'_>, key: i64, task: &NewTask) -> rusqlite::Result<bool> {
+fn insert(
+    batch: &mut Batch<'_>,
+    key: i64,
+    task: &NewTask,
+    second: i64,
+    snapshot: (i64, i64),
+) -> rusqlite::Result<bool> {
+    let (state, updated) = task.present();
     let inserted = batch.hot.create.execute((
         key,
         &*task.scope.tenant,
@@ -40,10 +55,14 @@ fn insert(batch: &mut Batch<'_>, key: i64, task: &NewTask) -> rusqlite::Result<b
         task.context_id.as_str(),
         &*task.scope.owner,
         &*task.agent,
-        task.state.0,
+        state.0,
+        number(task.seq()),
         &*task.lease.node,
         task.at,
-        log::NOWHERE,
+        updated,
+        second,
+        snapshot.0,
+        snapshot.1,
     ))?;
     Ok(inserted == 1)
 }

@@ -35,6 +35,7 @@ fn new_task(id: &str) -> NewTask {
         lease: Lease { node: "n".into(), until: 0 },
         key: None,
         push: None,
+        early: Vec::new(),
     }
 }
 

@@ -47,6 +47,7 @@ pub(super) fn task(id: &str) -> NewTask {
         lease: lease("n1"),
         key: None,
         push: None,
+        early: Vec::new(),
     }
 }
 

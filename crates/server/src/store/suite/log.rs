@@ -6,7 +6,7 @@ use bytes::Bytes;
 use nuncio_protocol::{ContextId, TaskId};
 
 use super::kit::*;
-use crate::store::{AppendError, Created, Seq, Store, StoreError};
+use crate::store::{AppendError, Created, Early, Seq, Store, StoreError};
 
 /// Events are numbered 1, 2, 3, … and come back in order.
 pub async fn numbers_have_no_gaps(store: Arc<dyn Store>) {
@@ -22,6 +22,47 @@ pub async fn numbers_have_no_gaps(store: Arc<dyn Store>) {
     assert_eq!(events, expected);
     let row = store.task_by_key(task_key).await.unwrap().unwrap();
     assert_eq!((row.seq, row.epoch, row.attempts, row.snapshot_seq), (50, 1, 0, 0));
+}
+
+/// A task that was at work before it was stored comes with all that happened, and goes on from there.
+pub async fn a_task_can_come_with_its_next_events(store: Arc<dyn Store>) {
+    let early = |seq: Seq, state, snapshot: Option<&'static str>| Early {
+        // Large ones too, which do not share a row.
+        body: Bytes::from(format!("event {seq}{}", "x".repeat(20_000))),
+        at: seq.cast_signed(),
+        state,
+        snapshot: snapshot.map(Bytes::from),
+    };
+    let mut done = task("done");
+    done.early = vec![early(2, Some(WORKING), None), early(3, None, None), early(4, Some(COMPLETED), Some("whole"))];
+    let mut asks = task("asks");
+    asks.early = vec![early(2, Some(WORKING), None), early(3, Some(INPUT_REQUIRED), Some("rests"))];
+    let mut works = task("works");
+    works.early = vec![early(2, Some(WORKING), None)];
+    let expected = [(&done, 4, COMPLETED, 4, Some("whole")), (&asks, 3, INPUT_REQUIRED, 3, Some("rests"))];
+    let expected = expected.into_iter().chain([(&works, 2, WORKING, 0, None)]);
+    for (task, seq, state, snapshot_seq, snapshot) in expected {
+        let task_key = create(&*store, task.clone()).await;
+        let row = store.task(&task.scope, &task.id).await.unwrap().unwrap();
+        assert_eq!((row.key, row.seq, row.epoch, row.state), (task_key, seq, 1, state));
+        assert_eq!((row.created, row.updated), (1, seq.cast_signed()));
+        assert_eq!((row.snapshot.as_deref(), row.snapshot_seq), (snapshot.map(str::as_bytes), snapshot_seq));
+        for after in 0..=seq {
+            let events = store.events(task_key, after, 9, usize::MAX).await.unwrap();
+            let numbers: Vec<Seq> = events.iter().map(|event| event.seq).collect();
+            assert_eq!(numbers, (after + 1..=seq).collect::<Vec<_>>());
+            for event in events.iter().filter(|event| event.seq > 1) {
+                assert_eq!(event.body.len(), "event 1".len() + 20_000);
+            }
+        }
+        if state != COMPLETED {
+            append(&*store, task_key, seq + 1, |append| append.state = Some(COMPLETED)).await.unwrap();
+            assert_eq!(replay(&*store, task_key).await.len(), usize::try_from(seq + 1).unwrap());
+        }
+    }
+    let page = store.list(all(alice())).await.unwrap();
+    assert_eq!((page.total, page.tasks.len()), (3, 3));
+    assert!(store.abandoned("other", 2_000_000, 9).await.unwrap().is_empty());
 }
 
 /// Ids, tenants and owners may hold any character, bodies any byte.

@@ -95,6 +95,9 @@ async fn killing_ends_it_and_keeps_the_output() {
     desk.terminals.release(&id).unwrap();
     assert!(desk.terminals.get(&id).is_err());
     assert!(desk.terminals.release(&id).is_err());
+    assert_eq!(desk.terminals.printed(&id).as_deref(), Some("up\n"), "the report of its call may come later");
+    desk.terminals.release_all();
+    assert_eq!(desk.terminals.printed(&id), None);
 }
 
 #[tokio::test]

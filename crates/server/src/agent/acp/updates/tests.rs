@@ -163,7 +163,7 @@ fn what_nobody_knows_is_passed_over() {
         json!([]),
         json!({ "sessionUpdate": "notice", "severity": "odd", "title": "Slow", "description": "today" }),
     ]);
-    assert_eq!(said, [Said::Status("Slow: today".into())]);
+    assert_eq!(said, [Said::Status("Mode: ask".into()), Said::Status("Slow: today".into())]);
 }
 
 /// Any JSON, with the words of the protocol in it.

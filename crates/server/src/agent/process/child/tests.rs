@@ -84,7 +84,8 @@ async fn a_program_that_never_reads_does_not_block_the_writer() {
 
 #[tokio::test]
 async fn orphans_of_the_same_home_are_found_and_others_left_alone() {
-    let (mine, other) = (Kin::new("orphans"), Kin::new("neighbours"));
+    let own = std::process::id();
+    let (mine, other) = (Kin::new(&format!("orphans of {own}")), Kin::new(&format!("neighbours of {own}")));
     let start = |kin: &Kin| {
         let args = ["60".to_owned()];
         let environment = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];

@@ -25,6 +25,8 @@ pub(super) struct Control {
 #[derive(Debug)]
 struct Waiting {
     id: String,
+    /// The call that it is about.
+    call: String,
     input: Value,
     about: About,
 }
@@ -59,13 +61,13 @@ impl Control {
     }
 
     fn tool(&mut self, id: &str, request: &Value, out: &mut Vec<Report>) {
-        let tool = text(request, "tool_name");
+        let (tool, call) = (text(request, "tool_name"), text(request, "tool_use_id").to_owned());
         let input = request.get("input").cloned().unwrap_or_else(|| json!({}));
         if matches!(tool, "AskUserQuestion" | "ask_user_question")
             && let Some(questions) = input.get("questions").and_then(|list| Questions::read(list, "question"))
         {
             out.push(Report::Ask { id: id.to_owned(), question: questions.show() });
-            return self.waiting.push(Waiting { id: id.to_owned(), input, about: About::Questions(questions) });
+            return self.waiting.push(Waiting { id: id.to_owned(), call, input, about: About::Questions(questions) });
         }
         if self.force {
             return out.push(answer(id, &json!({ "behavior": "allow", "updatedInput": input })));
@@ -75,13 +77,13 @@ impl Control {
         let approval = Approval {
             action: action(tool, request, &input),
             tool: tool.to_owned(),
-            call: text(request, "tool_use_id").to_owned(),
+            call: call.clone(),
             input: input.clone(),
             options: options(rules.is_some()),
         };
         out.push(Report::Approve { id: id.to_owned(), approval });
         let about = About::Tool(rules.unwrap_or_default());
-        self.waiting.push(Waiting { id: id.to_owned(), input, about });
+        self.waiting.push(Waiting { id: id.to_owned(), call, input, about });
     }
 
     /// The program no longer waits. It wants no answer then.
@@ -91,8 +93,15 @@ impl Control {
         }
     }
 
+    /// A call has its result: the program waited no longer for leave.
+    pub(super) fn settled(&mut self, call: &str, out: &mut Vec<Report>) {
+        while let Some(at) = self.waiting.iter().position(|waiting| !call.is_empty() && waiting.call == call) {
+            out.push(Report::Withdraw { id: self.waiting.swap_remove(at).id });
+        }
+    }
+
     pub(super) fn decided(&mut self, id: &str, decision: &Decision, out: &mut Vec<Report>) {
-        let Some(Waiting { id, input, about }) = self.take(id) else { return };
+        let Some(Waiting { id, input, about, .. }) = self.take(id) else { return };
         let response = if decision.approved && decision.option.as_deref() != Some(DENY) {
             let mut response = json!({ "behavior": "allow", "updatedInput": input });
             if let (Some(ALWAYS), About::Tool(rules)) = (decision.option.as_deref(), about)
@@ -114,7 +123,7 @@ impl Control {
     }
 
     pub(super) fn answered(&mut self, id: &str, text: Option<&str>, out: &mut Vec<Report>) {
-        let Some(Waiting { id, mut input, about }) = self.take(id) else { return };
+        let Some(Waiting { id, mut input, about, .. }) = self.take(id) else { return };
         let response = match (about, text) {
             (About::Questions(questions), Some(text)) => {
                 let answers = questions.answers(text).into_iter();

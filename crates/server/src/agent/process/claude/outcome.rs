@@ -2,7 +2,7 @@
 
 use nuncio_protocol::Value;
 
-use super::super::jsonl::verdict::lacks_credentials;
+use super::super::jsonl::verdict::{lacks_credentials, mentions};
 use super::super::jsonl::{brief, text};
 use super::super::report::Report;
 use super::stream::Stream;
@@ -16,8 +16,9 @@ const KEYLESS: [&str; 4] = ["api key", "credential", "authenticat", "log in"];
 /// Reads a `result` line.
 pub(super) fn read(stream: &mut Stream, result: &Value, out: &mut Vec<Report>) {
     usage(stream, result, out);
-    let failed =
-        result.get("is_error").and_then(Value::as_bool) == Some(true) || text(result, "subtype").starts_with("error");
+    let failed = result.get("is_error").and_then(Value::as_bool) == Some(true)
+        || text(result, "subtype").starts_with("error")
+        || stream.wire.api_error.is_some_and(|begin| text(result, "result").starts_with(begin));
     if failed {
         return stream.verdict.give(failure(stream, result), out);
     }
@@ -57,6 +58,9 @@ fn failure(stream: &Stream, result: &Value) -> Report {
             subtype => format!("agent stopped: {}", brief(subtype, LONGEST)),
         });
     };
+    if mentions(why, &[stream.wire.no_session]) {
+        return Report::Lost(brief(why, LONGEST));
+    }
     let status = result.get("api_error_status").and_then(Value::as_i64);
     let lacks = status == Some(401)
         || lacks_credentials(why, stream.wire.no_credentials)

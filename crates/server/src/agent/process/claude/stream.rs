@@ -4,7 +4,7 @@ use nuncio_protocol::{Timestamp, Value};
 
 use super::super::jsonl::calls::Calls;
 use super::super::jsonl::prose::{Prose, Said};
-use super::super::jsonl::verdict::{Verdict, lacks_credentials};
+use super::super::jsonl::verdict::{Verdict, lacks_credentials, mentions};
 use super::super::jsonl::{self, Line, brief, text};
 use super::super::report::{Dialect, Exit, Report, Step};
 use super::control::Control;
@@ -25,6 +25,10 @@ pub(in super::super) struct Wire {
     pub(in super::super) suggestions_are_rules: bool,
     /// Words, in lower case, that say that credentials are missing.
     pub(in super::super) no_credentials: &'static [&'static str],
+    /// Words, in lower case, that say that a conversation cannot be continued because it is not there.
+    pub(in super::super) no_session: &'static str,
+    /// What an answer begins with that is an error of the model.
+    pub(in super::super) api_error: Option<&'static str>,
     /// Exit codes with a meaning.
     pub(in super::super) exits: &'static [(i32, &'static str)],
 }
@@ -122,11 +126,9 @@ impl Stream {
                 }
                 self.keyless = text(event, "apiKeySource") == "none";
             }
-            "status" => {
-                let status = text(event, "status");
-                if !status.is_empty() {
-                    out.push(Report::Status(brief(status, 200)));
-                }
+            // Its others, like `requesting`, come with every step.
+            "status" if text(event, "status") == "compacting" => {
+                out.push(Report::Status("Compacting the conversation".to_owned()));
             }
             "api_retry" => {
                 let why =
@@ -214,6 +216,7 @@ impl Stream {
             Step::Completed(content.cloned().unwrap_or_default())
         };
         self.calls.end(id, step, out);
+        self.control.settled(id, out);
         // A task whose call has its answer is done, unless the answer is only that it has begun.
         let launched = event.pointer("/tool_use_result/status").and_then(Value::as_str) == Some("async_launched");
         if !launched && event.get("tool_use_result").is_some_and(Value::is_object) {
@@ -289,6 +292,7 @@ impl Dialect for Stream {
         let meaning = self.wire.exits.iter().find(|(code, _)| exit.code == Some(*code)).map(|(_, words)| *words);
         let report = match meaning {
             _ if self.held => Report::Done,
+            _ if !exit.is_success() && mentions(&exit.stderr, &[self.wire.no_session]) => Report::Lost(exit.describe()),
             _ if exit.is_success() && said_something => Report::Done,
             _ if exit.is_success() => Report::Failed("agent ended without an answer".to_owned()),
             _ if lacks_credentials(&exit.stderr, self.wire.no_credentials) => {

@@ -104,6 +104,16 @@ impl Session {
         out.push(Report::Write(line));
     }
 
+    /// Without an account it would try to reach the model for minutes before it says so.
+    fn account(&mut self, result: &Value, out: &mut Vec<Report>) {
+        let needed = result.get("requiresOpenaiAuth").and_then(Value::as_bool) == Some(true);
+        if needed && result.get("account").is_none_or(Value::is_null) {
+            let why = "Codex is not logged in: run `codex login` as the user of this server";
+            return self.verdict.give(Report::AuthRequired(why.to_owned()), out);
+        }
+        self.open(out);
+    }
+
     /// Continues the thread of before, or begins one.
     fn open(&mut self, out: &mut Vec<Report>) {
         let mut params = self.opening.clone();
@@ -126,8 +136,9 @@ impl Session {
         match sent.method {
             "initialize" => {
                 out.push(jsonl::write(&json!({ "method": "initialized" })));
-                self.open(out);
+                self.send("account/read", json!({ "refreshToken": false }), out);
             }
+            "account/read" => self.account(result, out),
             "turn/start" => {
                 let turn = result.pointer("/turn/id").and_then(Value::as_str);
                 turn.unwrap_or_default().clone_into(&mut self.turn);
@@ -158,6 +169,10 @@ impl Session {
             self.retries += 1;
             out.push(Report::Status(format!("Trying again: {why}")));
             return self.send(sent.method, sent.params, out);
+        }
+        // Older ones do not know the question.
+        if sent.method == "account/read" {
+            return self.open(out);
         }
         if sent.method == "thread/resume" {
             self.resumes = None;

@@ -25,6 +25,11 @@ impl Verdict {
 
 /// Whether a program says in these words that it lacks credentials.
 pub(in super::super) fn lacks_credentials(said: &str, words: &[&str]) -> bool {
+    mentions(said, words)
+}
+
+/// Whether one of these words, in lower case, is in what a program says.
+pub(in super::super) fn mentions(said: &str, words: &[&str]) -> bool {
     let said = said.to_lowercase();
     words.iter().any(|words| said.contains(words))
 }

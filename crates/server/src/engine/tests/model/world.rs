@@ -21,6 +21,8 @@ use crate::store::{Lease, ListQuery, LogEvent, Scope, Seq, Store, TaskRow};
 /// What does not change in a story.
 pub(super) struct Ground {
     pub(super) on_crash: OnCrash,
+    /// Whether turns begin before their tasks are stored.
+    pub(super) pure: bool,
     pub(super) lag: Duration,
     pub(super) runtime: fn() -> Runtime,
     /// By how much every deadline is shorter, where the clock is real.
@@ -140,7 +142,7 @@ impl World {
 
     pub(super) async fn begin(&mut self, store: Arc<dyn Store>) {
         let store = Shaky::start(store, self.ground.lag);
-        let agent = Scripted::new(self.ground.on_crash);
+        let agent = Scripted::with(self.ground.on_crash, self.ground.pure);
         let engine = engine_with(&agent, store.clone(), self.options());
         engine.recover().await.unwrap();
         tend(&engine);
@@ -304,7 +306,7 @@ impl World {
             let mut shared = self.shared.lock();
             (shared.disturbed, shared.divided) = (true, true);
         }
-        let agent = Scripted::new(self.ground.on_crash);
+        let agent = Scripted::with(self.ground.on_crash, self.ground.pure);
         let life = self.life();
         let rival = engine_with(&agent, life.store.clone(), self.options());
         let _ = rival.recover().await;
