@@ -77,7 +77,7 @@ async fn signatures() {
     assert_data_eq!(
         refused,
         str![[r#"
-error: A2A Agent Card verification failed: the card is not signed
+error: The card at http://127.0.0.1:[..]/.well-known/agent-card.json is refused, as its signature is absent. [..]
 
 "#]]
     );
@@ -90,9 +90,10 @@ error: A2A Agent Card verification failed: the card is not signed
 #[tokio::test]
 async fn discovery() {
     let place = Place::new();
-    let card = place.line("iac-code a2a-client --config a2a-client.yml discover").ok();
+    let card = place.line("iac-code a2a-client --config a2a-client.yml discover");
+    assert_eq!(card.err, "Signature: absent.\n");
     assert_data_eq!(
-        card,
+        card.ok(),
         str![[r#"
 Agent      nuncio demo [..]
 About      Echoes what it is told, and shows every behaviour of an A2A agent on request

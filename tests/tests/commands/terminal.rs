@@ -42,9 +42,12 @@ impl Terminal {
 
     /// Runs the client; its exit code follows as `rc=N`.
     fn client(&self, args: &str) {
-        self.line("clear");
+        // Only on an empty screen is it certain that what is shown is new.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let ready = format!("ready-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        self.line(&format!("clear; echo {ready}"));
         let until = Instant::now() + PATIENCE;
-        while self.shown().contains("rc=") {
+        while !self.shown().lines().any(|line| line.trim_end() == ready) {
             assert!(Instant::now() < until, "the screen is not cleared");
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -104,13 +104,18 @@ impl Screen {
         self.moved();
     }
 
-    /// Whoever typed a line, or Ctrl-C, moved the cursor.
-    pub(crate) fn typed(&mut self, interrupted: bool) {
-        if interrupted {
-            tell("\n");
-        }
+    /// Whoever typed a line moved the cursor.
+    pub(crate) fn typed(&mut self) {
         self.line = Line::Empty;
         self.moved();
+    }
+
+    /// Ctrl-C left its trace in the line.
+    pub(crate) fn interrupted(&mut self) {
+        self.erase();
+        self.thinking = false;
+        tell("\n");
+        self.typed();
     }
 
     /// A piece of the agent's thinking.

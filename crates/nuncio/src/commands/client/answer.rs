@@ -40,6 +40,12 @@ impl Answer {
         Self { in_status: card.is_some_and(declares), ..Self::default() }
     }
 
+    /// What a task holds already need not be told.
+    pub(crate) fn know(&mut self, task: &Task) {
+        let told = |artifact: &Artifact| (artifact.artifact_id.clone(), render("", &artifact.parts));
+        self.artifacts.extend(task.artifacts.iter().map(told));
+    }
+
     /// Whether the agent's normal end of a turn is to wait for the next message.
     pub(crate) fn rests_on_input(&self) -> bool {
         self.in_status

@@ -180,7 +180,7 @@ pub(crate) struct CallArgs {
     /// Continue or answer this task
     #[arg(long, value_name = "ID")]
     task_id: Option<String>,
-    /// With --output json, print each event as it happens
+    /// Follow live; with --output json, print one event per line
     #[arg(long)]
     stream: bool,
     /// Write artifacts into this folder

@@ -30,16 +30,16 @@ const TICK: Duration = Duration::from_millis(120);
 pub(crate) async fn run(settings: &Settings, args: &CallArgs) -> Result<(), Failure> {
     let parts = parts::read(settings.prompt.as_deref(), &args.file, &args.data)?;
     let cwd = cwd(settings)?;
-    let keyboard = Keyboard::new()?;
     // Set by somebody, it is a limit for all of it; the default only limits the wait for each answer.
     let deadline = settings.is_set("timeout").then(|| Instant::now() + settings.timeout);
     let Agent { client, address } = connect(settings, Card::Needed).await?;
+    let answer = known(settings, &client).await;
     let message = first(settings, parts, cwd, &client);
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut call = Call {
         again: Again::new(settings, &address),
-        answer: Answer::of(client.card()),
+        answer,
         interactive: !args.no_input && !settings.is_json() && is_interactive(),
         screen: Screen::new(),
         task: None,
@@ -49,7 +49,8 @@ pub(crate) async fn run(settings: &Settings, args: &CallArgs) -> Result<(), Fail
         canceling: false,
         settings,
         client,
-        keyboard,
+        // Until here Ctrl-C ends the process; from here on there is a task to think of.
+        keyboard: Keyboard::new()?,
         deadline,
         tick,
     };
@@ -66,6 +67,19 @@ fn cwd(settings: &Settings) -> Result<Option<String>, Failure> {
     let full = std::path::absolute(folder)
         .map_err(|error| Failure::usage(vec![format!("cannot use `{}` as --cwd: {error}", folder.display())]))?;
     Ok(Some(full.display().to_string()))
+}
+
+/// Whoever continues a task knows what it made before.
+async fn known(settings: &Settings, client: &Client) -> Answer {
+    let mut answer = Answer::of(client.card());
+    if let Some(id) = settings.task_id.as_deref() {
+        let request = GetTaskRequest { id: id.into(), history_length: Some(0), ..GetTaskRequest::default() };
+        // If that fails, sending fails as well, and says why.
+        if let Ok(task) = client.get(request).await {
+            answer.know(&task);
+        }
+    }
+    answer
 }
 
 fn first(settings: &Settings, parts: Vec<Part>, cwd: Option<String>, client: &Client) -> Message {
@@ -124,7 +138,12 @@ impl Call<'_> {
             }
             self.answer.next_turn();
         }
-        self.finish().await
+        let mut keyboard = Keyboard::new()?;
+        let done = tokio::select! {
+            done = self.finish() => Some(done),
+            () = keyboard.interrupt() => None,
+        };
+        done.unwrap_or_else(|| Err(self.left()))
     }
 
     /// What the agent waits for, if it does.
@@ -243,7 +262,7 @@ impl Call<'_> {
                 typed = self.keyboard.typed() => typed,
                 () = until(self.deadline) => return Err(self.late()),
             };
-            self.screen.typed(typed != Typed::Line(String::new()) && !matches!(typed, Typed::Line(_)));
+            self.screen.typed();
             match typed {
                 Typed::Line(line) => match question.reply(&line) {
                     Some(parts) => return Ok(Some(parts)),
@@ -255,7 +274,10 @@ impl Call<'_> {
                         return Ok(None);
                     }
                 }
-                Typed::End => return Ok(None),
+                Typed::End => {
+                    self.screen.interrupted();
+                    return Ok(None);
+                }
             }
         }
     }
@@ -263,18 +285,27 @@ impl Call<'_> {
     /// Ctrl-C: asks whether to cancel. A second one leaves.
     async fn interrupted(&mut self) -> Result<(), Failure> {
         let Some(id) = self.task_id().filter(|_| self.interactive && !self.canceling) else { return Err(self.left()) };
-        self.screen.ask("\nCancel the task? y/n (Ctrl-C again leaves it running):");
+        self.screen.interrupted();
+        self.screen.ask("Cancel the task? y/n (Ctrl-C again leaves it running):");
         let typed = self.keyboard.typed().await;
-        self.screen.typed(!matches!(typed, Typed::Line(_)));
+        self.screen.typed();
         match typed {
             Typed::Line(line) if matches!(line.trim().to_lowercase().as_str(), "y" | "yes") => {}
             Typed::Line(_) => return Ok(()),
-            Typed::Interrupt | Typed::End => return Err(self.left()),
+            Typed::Interrupt | Typed::End => {
+                self.screen.interrupted();
+                return Err(self.left());
+            }
         }
         self.canceling = true;
-        match self.client.cancel(CancelTaskRequest { id, ..CancelTaskRequest::default() }).await {
+        let client = self.client.clone();
+        let canceled = tokio::select! {
+            canceled = client.cancel(CancelTaskRequest { id, ..CancelTaskRequest::default() }) => canceled,
+            () = self.keyboard.interrupt() => return Err(self.left()),
+        };
+        match canceled {
             Ok(task) => {
-                self.status = task.status.clone();
+                self.status = task.status;
                 self.screen.note("The agent was asked to stop.");
             }
             Err(error) => self.screen.say(&error.to_string()),

@@ -7,12 +7,17 @@ use super::settings::Settings;
 use super::{print_json, show};
 use crate::failure::Failure;
 use crate::output::print;
+use crate::terminal::one_line;
 
 /// Prints the card of an agent.
 pub(crate) async fn discover(settings: &Settings) -> Result<(), Failure> {
     let Agent { client, .. } = connect(settings, Card::Needed).await?;
     let card = client.card().ok_or_else(|| Failure::failed("the agent has no card"))?;
-    print_card(settings, card)
+    print_card(settings, card)?;
+    if let Some(verdict) = client.signature() {
+        eprintln!("Signature: {}.", one_line(&verdict.to_string()));
+    }
+    Ok(())
 }
 
 /// Prints the card that only known callers see.

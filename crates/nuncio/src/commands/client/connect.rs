@@ -9,7 +9,7 @@ use nuncio_protocol::ErrorKind;
 use super::routes::choose::{Wish, choose};
 use super::routes::{Route, saved};
 use super::settings::Settings;
-use super::verification::{self, verification};
+use super::verification::verification;
 use crate::config::Secret;
 use crate::failure::{Failure, Kind};
 use crate::terminal::clean;
@@ -35,8 +35,9 @@ pub(crate) struct Agent {
 /// Finds the agent that the settings name.
 pub(crate) async fn connect(settings: &Settings, card: Card) -> Result<Agent, Failure> {
     let address = address(settings)?;
-    let verification = verification(settings)?;
-    let options = options(settings)?;
+    let options = verification(settings, options(settings)?)?;
+    // Without a card there is nothing to verify.
+    let card = if options.require_signature { Card::Needed } else { card };
     let client = match Client::discover(&address, options.clone()).await {
         Err(ClientError::Http { status: 404 | 405, .. }) if card == Card::Useful => {
             Client::direct(&address, options).map_err(failure)?
@@ -46,7 +47,6 @@ pub(crate) async fn connect(settings: &Settings, card: Card) -> Result<Agent, Fa
         }
         other => other.map_err(failure)?,
     };
-    verification::check(verification.as_ref(), &client)?;
     Ok(Agent { client, address })
 }
 

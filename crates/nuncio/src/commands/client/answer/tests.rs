@@ -70,6 +70,15 @@ fn artifacts_begin_on_lines_of_their_own() {
 }
 
 #[test]
+fn whoever_continues_a_task_is_told_only_what_is_new() {
+    let mut answer = Answer::default();
+    answer.know(&Task { artifacts: vec![artifact("a", &["old"])], ..Task::default() });
+    assert!(answer.is_empty());
+    let later = snapshot(vec![artifact("a", &["old", " and more"]), artifact("b", &["new"])]);
+    assert_eq!(told(&mut answer, &[later]).0, " and more\nnew");
+}
+
+#[test]
 fn no_part_vanishes() {
     let mut file = Part::from(Content::Raw(bytes::Bytes::from_static(b"123")));
     file.filename = "x.bin".into();
