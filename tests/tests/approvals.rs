@@ -21,6 +21,7 @@ async fn decisions(server: &Server, task: &Value) -> Vec<Value> {
     log.iter().filter_map(told).filter(|what| what["kind"] == "decision").collect()
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "it reads better where it is called")]
 fn data(task: &Value, value: Value) -> Value {
     let mut params = follow_up(task, "");
     params["message"]["parts"] = json!([{ "data": value, "mediaType": "application/json" }]);

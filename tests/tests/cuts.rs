@@ -1,5 +1,7 @@
 //! A stream whose connection is cut again and again carries the same text as one that is left alone.
 
+#![allow(clippy::panic, reason = "a panic is how a test reports")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Our client against agents on the official SDKs. They need Python, Node.js and, the first time, a network.
 
+#![allow(clippy::panic, reason = "a panic is how a test reports")]
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -220,7 +222,7 @@ async fn refuses(client: &Client) {
         // Agents of 0.3 break the connection instead, or stumble.
         Some(ClientError::Cut { .. } | ClientError::Agent(_)) if client.version() == Version::V0_3 => {}
         refused => {
-            assert_eq!(refused.as_ref().and_then(ClientError::kind), Some(ErrorKind::TaskNotFound), "{refused:?}")
+            assert_eq!(refused.as_ref().and_then(ClientError::kind), Some(ErrorKind::TaskNotFound), "{refused:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! has none hears that, and a model of our own answers the others.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ struct Real {
 }
 
 impl Real {
-    fn new(kind: &str, program: &str, home: tempfile::TempDir, variables: &[String]) -> Self {
+    fn new(kind: &str, program: &Path, home: tempfile::TempDir, variables: &[String]) -> Self {
         let folder = home.path().display();
         let mut env = vec![
             format!("HOME={folder}"),

@@ -2,9 +2,10 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use nuncio_tests::{Value, json};
+use parking_lot::Mutex;
 
 /// The agent. It lives as long as the test.
 pub(crate) struct Agent {
@@ -52,7 +53,7 @@ impl Agent {
         let kept: Mutex<Vec<Value>> = Mutex::new(Vec::new());
         let card = json!({ "capabilities": { "pushNotifications": true, "extendedAgentCard": true } });
         Self::start(card, move |method, params| {
-            let mut kept = kept.lock().expect("nobody failed");
+            let mut kept = kept.lock();
             let place =
                 kept.iter().position(|config| config["id"] == params["id"] && config["taskId"] == params["taskId"]);
             match method {
@@ -78,7 +79,7 @@ impl Agent {
 
     /// The last request whose path is this.
     pub(crate) fn last(&self, path: &str) -> Seen {
-        let seen = self.seen.lock().expect("nobody failed");
+        let seen = self.seen.lock();
         seen.iter().rev().find(|seen| seen.path == path).cloned().expect("such a request")
     }
 }
@@ -109,7 +110,7 @@ fn serve(
         reader.read_exact(&mut body).expect("a body");
         let path = head.split(' ').nth(1).expect("a path").to_owned();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        log.lock().expect("nobody failed").push(Seen { path: path.clone(), headers: head, body: body.clone() });
+        log.lock().push(Seen { path: path.clone(), headers: head, body: body.clone() });
         let reply = if path.ends_with("agent-card.json") {
             card.clone()
         } else {

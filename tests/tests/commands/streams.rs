@@ -2,11 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
 use nuncio_tests::Random;
 use nuncio_tests::raw::Wire;
+use parking_lot::Mutex;
 
 use crate::run::Shell;
 
@@ -31,7 +32,7 @@ impl Cutter {
                     pass(outward, inward, |bytes| {
                         if is_stream(bytes) {
                             // Behind the head and the first event, whose task id a client needs to come back.
-                            let more = random.lock().unwrap().below(1500);
+                            let more = random.lock().below(1500);
                             room = 1200 + usize::try_from(more).unwrap();
                         }
                         let passed = room.min(bytes.len());

@@ -17,8 +17,10 @@ use super::record::{Named, check_fields};
 /// Names of environment variables begin with this.
 const PREFIX: &str = "NUNCIO_";
 
-/// Names of environment variables that other programs use for the same, by key, and how their values read here.
-const OLD_VARIABLES: [(&str, &str, fn(&str) -> String); 11] = [
+/// A key, the name of the environment variable that other programs use for the same, and how its values read here.
+type OldVariable = (&'static str, &'static str, fn(&str) -> String);
+
+const OLD_VARIABLES: [OldVariable; 11] = [
     ("token", "IACCODE_A2A_HTTP_TOKEN", same),
     ("agent", "AGENT_ADAPTER", same),
     ("model", "AGENT_MODEL", same),

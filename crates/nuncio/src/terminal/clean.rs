@@ -33,16 +33,16 @@ impl Cleaner {
 
     fn step(&mut self, c: char, shown: &mut String) {
         self.state = match (self.state, c) {
-            (State::Text, _) => return self.text(c, shown),
-            (State::Escape, '[') => State::Control,
+            // What is never ended must not swallow the rest of the answer.
+            (State::Text, _) | (State::Quoted, '\n') => return self.text(c, shown),
+            (State::Escape, '[') | (State::Control, ' '..='?') => State::Control,
             (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::Quoted,
             (State::Escape, ' '..='/') => State::Escape,
-            (State::Control, ' '..='?') => State::Control,
-            (State::Escape, '0'..='~') | (State::Control, '@'..='~') => State::Text,
-            (State::Quoted, '\x07' | '\u{9c}') | (State::QuotedEscape, '\\') => State::Text,
+            (State::Escape, '0'..='~')
+            | (State::Control, '@'..='~')
+            | (State::Quoted, '\x07' | '\u{9c}')
+            | (State::QuotedEscape, '\\') => State::Text,
             (State::Quoted, '\x1b') => State::QuotedEscape,
-            // What is never ended must not swallow the rest of the answer.
-            (State::Quoted, '\n') => return self.text(c, shown),
             (State::Quoted, _) => State::Quoted,
             (State::QuotedEscape, _) => {
                 self.state = State::Escape;

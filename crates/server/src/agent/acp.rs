@@ -136,7 +136,7 @@ impl AcpAgent {
             tracing::warn!(%error, "a workspace cannot be entered");
             failed("Invalid A2A workspace metadata.".into())
         })?;
-        let start = Start { program, args, environment: seen, cwd: cwd.path() };
+        let start = Start { program, args, environment: &seen, cwd: cwd.path() };
         let child = Child::start(start, &self.options.kin).map_err(|error| {
             let hint = match error.kind() {
                 std::io::ErrorKind::NotFound => "it is not installed, or not on the server's PATH".to_owned(),

@@ -1,8 +1,9 @@
 //! Agents that are away, lead astray, or do not speak as they should.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use nuncio_tests::{PATIENCE, Server, Value, json, state, texts, words};
+use parking_lot::Mutex;
 
 use super::door::{Door, Reply, asks_for_card, card, ok, response};
 use super::front;
@@ -96,14 +97,14 @@ async fn answers_that_are_none_fail_in_plain_words() {
 async fn agents_that_form_a_circle_notice_it() {
     let target = Arc::new(Mutex::new(None::<String>));
     let behind = target.clone();
-    let door = Door::open(move |head, own| match (asks_for_card(head), &*behind.lock().expect("no panic")) {
+    let door = Door::open(move |head, own| match (asks_for_card(head), &*behind.lock()) {
         (false, Some(address)) => Reply::Through(address.clone()),
         _ => Reply::With(ok(&card(own, "JSONRPC", "1.0", true))),
     })
     .await;
     // With one place for a turn, a circle that went on would wait for itself.
     let server = front(&door.url, "max-running-turns: 1");
-    *target.lock().expect("no panic") = Some(server.url.trim_start_matches("http://").to_owned());
+    *target.lock() = Some(server.url.trim_start_matches("http://").to_owned());
     let task = tokio::time::timeout(PATIENCE, server.send("hello")).await.expect("an end");
     assert_eq!(state(&task), "FAILED", "{task}");
     assert!(words(&task).contains("the agents form a circle"), "{task}");

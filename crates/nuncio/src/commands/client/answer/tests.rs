@@ -30,6 +30,7 @@ fn status(state: TaskState, text: &str) -> TaskStatus {
     TaskStatus { state, message, ..TaskStatus::default() }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "it reads better where it is called")]
 fn said(state: TaskState, text: &str, metadata: serde_json::Value) -> StreamResponse {
     let metadata = metadata.as_object().cloned().unwrap_or_default();
     let status = status(state, text);

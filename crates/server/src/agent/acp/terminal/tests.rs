@@ -12,7 +12,7 @@ struct Desk {
 fn desk() -> Desk {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("sub")).unwrap();
-    let workspace = Workspaces::new(folder.path().to_owned(), vec![]).unwrap().choose(None).unwrap();
+    let workspace = Workspaces::new(folder.path(), vec![]).unwrap().choose(None).unwrap();
     let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
     let kin = Kin::new(folder.path().to_str().unwrap());
     Desk { terminals: Terminals::new(workspace, environment, kin), folder }

@@ -21,6 +21,7 @@ fn tool(id: &str, name: &str, step: Step) -> Said {
     Said::Tool { id: id.into(), name: name.into(), step }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "it reads better where it is called")]
 fn chunk(kind: &str, content: Value) -> Value {
     json!({ "sessionUpdate": kind, "content": content })
 }

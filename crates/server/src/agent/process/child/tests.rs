@@ -89,7 +89,8 @@ async fn orphans_of_the_same_home_are_found_and_others_left_alone() {
     let start = |kin: &Kin| {
         let args = ["60".to_owned()];
         let environment = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
-        Child::start(Start { program: "sleep", args: &args, environment: &environment, cwd: Path::new("/") }, kin).unwrap()
+        Child::start(Start { program: "sleep", args: &args, environment: &environment, cwd: Path::new("/") }, kin)
+            .unwrap()
     };
     let (mut left, mut kept) = (start(&mine), start(&other));
     let (left_pid, kept_pid) = (left.process.id().unwrap().to_string(), kept.process.id().unwrap().to_string());

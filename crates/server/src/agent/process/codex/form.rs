@@ -120,6 +120,7 @@ mod tests {
 
     use super::*;
 
+    #[allow(clippy::needless_pass_by_value, reason = "it reads better where it is called")]
     fn form(properties: Value) -> Option<Form> {
         let schema = json!({ "type": "object", "properties": properties });
         Form::read(&json!({ "serverName": "calendar", "message": "When?", "mode": "form", "requestedSchema": schema }))
