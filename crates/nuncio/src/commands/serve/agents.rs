@@ -251,6 +251,10 @@ impl Agent for Named {
         self.agent.canceled(rest).await;
     }
 
+    fn is_pure(&self) -> bool {
+        self.agent.is_pure()
+    }
+
     fn on_crash(&self) -> OnCrash {
         self.agent.on_crash()
     }
