@@ -31,7 +31,7 @@ fn one_key(id: &str, fill: u8) -> String {
 fn what_was_sealed_can_be_opened_and_not_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let ring = at(folder.path());
-    for secret in ["", "s", "a secret token", "ünïcode"] {
+    for secret in ["", "a secret token", "ünïcode"] {
         let sealed = ring.seal(CONTEXT, secret.as_bytes()).unwrap();
         assert!(secret.is_empty() || !sealed.as_str().contains(secret));
         assert_eq!(ring.open(CONTEXT, &sealed).unwrap(), secret.as_bytes());
