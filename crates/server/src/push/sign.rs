@@ -47,9 +47,9 @@ pub struct Notice<'a> {
     /// Where it is posted; its origin is the audience.
     pub url: &'a str,
     /// The id of the event, the same in every attempt.
-    pub event: &'a str,
+    pub event_id: &'a str,
     /// The task it tells of.
-    pub task: &'a str,
+    pub task_id: &'a str,
     /// The body, byte for byte.
     pub body: &'a [u8],
 }
@@ -89,8 +89,8 @@ impl Signer {
             aud: &origin(notice.url)?,
             iat: now,
             exp: now.saturating_add(LIFETIME.as_secs()),
-            jti: notice.event,
-            task: notice.task,
+            jti: notice.event_id,
+            task: notice.task_id,
             request_body_sha256: &hex(&Sha256::digest(notice.body)),
         };
         let keys = self.keys.now();

@@ -13,8 +13,8 @@ use super::{BASE64, FILE, KeyError, Notice, SHOWN, Signer};
 
 const NOTICE: Notice<'static> = Notice {
     url: "https://Hooks.Example.com:8443/a2a/in?x=1",
-    event: "t-1/7",
-    task: "t-1",
+    event_id: "t-1/7",
+    task_id: "t-1",
     body: b"{\"statusUpdate\":{}}",
 };
 
