@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, header};
 use http_body_util::{BodyExt, Empty};
 use nuncio_client::{NotificationError, NotificationVerifier};
-use nuncio_server::agent::Demo;
+use nuncio_server::agent::demo::Demo;
 use nuncio_server::push::sign::{Notice, Signer};
 use nuncio_server::store::MemoryStore;
 use nuncio_server::{Server, ServerOptions};
