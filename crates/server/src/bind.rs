@@ -26,6 +26,7 @@ use crate::auth::Tokens;
 use crate::card::{Card, Desk};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
+use crate::push::sign::Signer;
 
 /// Limits of the HTTP side.
 #[derive(Clone, Debug)]
@@ -72,6 +73,7 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) cards: Desk,
     pub(crate) tokens: Tokens,
+    pub(crate) signer: Option<Arc<Signer>>,
     pub(crate) http: HttpOptions,
     /// Ends every stream when the server goes down.
     pub(crate) closing: CancellationToken,

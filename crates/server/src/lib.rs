@@ -5,6 +5,7 @@
 //! * [`agent`]: what a served agent is. Implement [`Agent`], and you have an A2A agent.
 //! * [`store`]: the durable, numbered log under every task, and its contract.
 //! * [`engine`]: accepts messages, runs turns, lets anyone follow a task from any number on.
+//! * [`push`]: webhooks, and the guard in front of every address that a peer names.
 //! * [`present`]: what an agent reports, as A2A events.
 //! * [`artifact`]: the bytes of artifacts that are too large for the log.
 //! * [`workspace`]: the folders an agent may work in, and what it gets of a message.
@@ -17,6 +18,7 @@ pub mod artifact;
 pub mod engine;
 pub mod metrics;
 pub mod present;
+pub mod push;
 pub mod store;
 pub mod workspace;
 

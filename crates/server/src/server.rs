@@ -16,6 +16,7 @@ use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
 use crate::metrics::Metrics;
+use crate::push::sign::Signer;
 use crate::store::Store;
 
 /// How long connections may take to end once everything is done.
@@ -32,6 +33,8 @@ pub struct ServerOptions {
     pub card: CardOptions,
     /// Who may call; nobody listed means everybody.
     pub tokens: Vec<Token>,
+    /// Who signs notifications; its public keys are shown at `/.well-known/jwks.json`.
+    pub signer: Option<Arc<Signer>>,
     /// How long running turns may go on after the signal to stop.
     pub drain_timeout: Duration,
 }
@@ -43,6 +46,7 @@ impl Default for ServerOptions {
             http: HttpOptions::default(),
             card: CardOptions::default(),
             tokens: Vec::new(),
+            signer: None,
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -81,6 +85,7 @@ impl Server {
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             tokens,
+            signer: options.signer,
             http: options.http,
             closing: CancellationToken::new(),
             streams: Arc::default(),

@@ -136,6 +136,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             extensions: config.extensions.iter().map(extension).collect(),
             no_streaming: false,
         },
+        signer: None,
         tokens: config
             .callers
             .iter()

@@ -11,6 +11,7 @@ use nuncio_protocol::{Error, ErrorKind};
 use super::body::{self, Body};
 use super::{App, artifact, jsonrpc, params, rest};
 use crate::call::Version;
+use crate::push::sign::Signer;
 
 /// Answers one request.
 pub(crate) async fn handle<B>(app: &App, local: SocketAddr, remote: SocketAddr, request: Request<B>) -> Response<Body>
@@ -66,6 +67,8 @@ fn set_tenant_apart(app: &App, parts: &mut Parts) {
     }
 }
 
+const JWKS: &str = "/.well-known/jwks.json";
+
 /// What everyone may see.
 async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Option<Response<Body>> {
     let readable = parts.method == Method::GET || parts.method == Method::HEAD;
@@ -75,11 +78,22 @@ async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr)
         }
         "/health" if readable => Some(bytes_response(StatusCode::OK, JSON, br#"{"status":"healthy"}"#.as_slice())),
         "/ready" if readable => Some(ready(app).await),
+        JWKS if readable => app.signer.as_deref().map(key_set),
+        JWKS if app.signer.is_some() => Some(method_not_allowed("GET, HEAD")),
         "/.well-known/agent-card.json" | "/.well-known/agent.json" | "/health" | "/ready" => {
             Some(method_not_allowed("GET, HEAD"))
         }
         _ => None,
     }
+}
+
+/// The keys that receivers check notifications with. A new key is looked for when one is unknown, so an old copy
+/// does no harm.
+fn key_set(signer: &Signer) -> Response<Body> {
+    let kind = HeaderValue::from_static("application/jwk-set+json");
+    let mut response = bytes_response(StatusCode::OK, kind, signer.jwks());
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+    response
 }
 
 async fn ready(app: &App) -> Response<Body> {
