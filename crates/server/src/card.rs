@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::bind::body::Body;
 use crate::bind::params;
 use crate::call::Version;
-use crate::engine::Exposure;
+use crate::engine::EngineOptions;
 use crate::engine::roster::{Roster, Served};
 use crate::present;
 
@@ -71,10 +71,11 @@ pub(crate) struct Cards {
 }
 
 impl Cards {
-    pub(crate) fn new(roster: &Roster, exposure: Exposure, options: &CardOptions, protected: bool) -> Self {
+    pub(crate) fn new(roster: &Roster, engine: &EngineOptions, options: &CardOptions, protected: bool) -> Self {
         let card = |served: &[&Served], below: &str| {
             let mut card = merged(served);
-            card.capabilities.extensions.extend(present::extensions(exposure));
+            card.capabilities.extensions.extend(present::extensions(engine.exposure));
+            card.capabilities.push_notifications = Some(engine.push.is_some());
             Card::new(card, options.clone(), protected, below)
         };
         let tenants: HashSet<&Arc<str>> = roster.all().filter_map(|served| served.tenant.as_ref()).collect();
@@ -128,7 +129,6 @@ impl Card {
     fn new(agent: AgentCard, options: CardOptions, protected: bool, below: &str) -> Self {
         let mut base = agent;
         base.capabilities.streaming = Some(!options.no_streaming);
-        base.capabilities.push_notifications = Some(false);
         base.capabilities.extensions.extend(options.extensions.iter().cloned());
         if protected {
             let scheme = HttpAuthSecurityScheme { scheme: "Bearer".into(), ..HttpAuthSecurityScheme::default() };

@@ -77,7 +77,7 @@ impl Server {
         }
         let tokens = Tokens::new(options.tokens);
         let app = App {
-            cards: Cards::new(&roster, options.engine.exposure, &options.card, tokens.required()),
+            cards: Cards::new(&roster, &options.engine, &options.card, tokens.required()),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             tokens,
@@ -118,6 +118,7 @@ impl Server {
         }
         let stop = CancellationToken::new();
         let tending = tokio::spawn(app.engine.clone().tend(stop.clone()));
+        let delivering = app.engine.push.clone().map(|desk| tokio::spawn(desk.run(stop.clone())));
         let accepting = CancellationToken::new();
         let listening = tokio::spawn(listen::run(app.clone(), listener, accepting.clone()));
         shutdown.await;
@@ -129,6 +130,9 @@ impl Server {
         let _ = tokio::time::timeout(LAST_CALL, connections.wait()).await;
         stop.cancel();
         let _ = tending.await;
+        if let Some(delivering) = delivering {
+            let _ = delivering.await;
+        }
         app.engine.store().close().await;
         Ok(())
     }

@@ -4,8 +4,8 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use nuncio_protocol::{
-    ContextId, Error, ErrorKind, Message, Metadata, SendMessageRequest, StreamResponse, Task, TaskId, TaskState,
-    TaskStatus, Timestamp, codec,
+    ContextId, Error, ErrorKind, Message, Metadata, SendMessageRequest, StreamResponse, Task, TaskId,
+    TaskPushNotificationConfig, TaskState, TaskStatus, Timestamp, codec,
 };
 
 use super::approval::HITL;
@@ -95,6 +95,8 @@ impl Engine {
         if call.extensions.iter().any(|uri| **uri == *HITL) && !message.extensions.iter().any(|uri| uri == HITL) {
             message.extensions.push(HITL.into());
         }
+        let push = request.configuration.and_then(|configuration| configuration.task_push_notification_config);
+        push.as_ref().map_or(Ok(()), |push| self.check_inline(push))?;
         let key = self.idempotency_key(call, &message)?;
         let _turnstile = match &key {
             Some(key) => Some(self.keys[self.stripe(&call.scope, key)].lock().await),
@@ -117,7 +119,7 @@ impl Engine {
             }
             let arrival = Arrival::new(self, &call.scope, &served.name, &message, &request.metadata);
             served.agent.admit(&arrival).await?;
-            return self.new_task(call, message, &served.name, key).await;
+            return self.new_task(call, message, &served.name, key, push).await;
         }
         let row = self.find(&call.scope, &message.task_id).await?;
         check_follow_up(&row, &message)?;
@@ -125,6 +127,10 @@ impl Engine {
         if let Some(served) = self.roster.get(&row.agent) {
             let arrival = Arrival::new(self, &call.scope, &served.name, &message, &request.metadata);
             served.agent.admit(&arrival).await?;
+        }
+        if let Some(push) = push {
+            let push = self.webhook(call, &push, &row.id, row.seq, false)?;
+            self.store_webhook(&row, push).await?;
         }
         self.follow_up(&row, Box::new(Incoming { message, key })).await
     }
@@ -162,8 +168,11 @@ impl Engine {
         mut message: Message,
         agent: &Arc<str>,
         key: Option<IdempotencyKey>,
+        push: Option<TaskPushNotificationConfig>,
     ) -> Result<Sent, Error> {
         let id = TaskId::fresh();
+        let push = push.map(|push| self.webhook(call, &push, &id, 0, false)).transpose()?;
+        let told = push.is_some();
         message.task_id = id.clone();
         let context = message.context_id.clone();
         let room = self.schedule.reserve(&call.scope, &context).map_err(|Full| full())?;
@@ -194,7 +203,7 @@ impl Engine {
                 at: at.as_micros(),
                 lease: self.lease_for(room),
                 key,
-                push: None,
+                push,
             })
             .await;
         let task_key = match created {
@@ -219,8 +228,12 @@ impl Engine {
             body,
             self.store.clone(),
             self.metrics.events.clone(),
+            self.hub.bell.clone(),
         );
         let live = self.hub.insert(live);
+        if told {
+            self.hub.bell.ring(task_key);
+        }
         tracing::debug!(task = %live.id, context = %live.context_id, "a task was accepted");
         self.submit(self.hub.hold(live.clone()), message, room, room == Room::Now, false);
         Ok(Sent::Task(Handle { engine: self.clone(), live, from: 1 }))

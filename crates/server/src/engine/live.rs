@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use nuncio_protocol::{
@@ -19,6 +20,7 @@ use tokio::sync::{Notify, OnceCell};
 
 use super::event::{Event, Update};
 use super::fold::Fold;
+use crate::push::Bell;
 use crate::store::{Acknowledge, Append, AppendError, IdempotencyKey, Scope, Seq, State, Store, TaskKey, TaskRow};
 
 /// How much of a task's tail stays in memory for its readers; older events come from the store.
@@ -69,6 +71,9 @@ pub(crate) struct Live {
     store: Arc<dyn Store>,
     /// Counts what is handed to the store.
     events: Counter,
+    /// Whether the next durable event rings for the task's webhooks.
+    armed: AtomicBool,
+    bell: Arc<Bell>,
 }
 
 #[derive(Default)]
@@ -106,7 +111,7 @@ pub(crate) struct Progress {
 
 impl Live {
     /// A task that is known to the store; its fold is loaded by whoever needs it first.
-    pub(crate) fn known(row: &TaskRow, store: Arc<dyn Store>, events: Counter) -> Self {
+    pub(crate) fn known(row: &TaskRow, store: Arc<dyn Store>, events: Counter, bell: Arc<Bell>) -> Self {
         Self {
             key: row.key,
             scope: row.scope.clone(),
@@ -122,6 +127,8 @@ impl Live {
             lost: Notify::new(),
             store,
             events,
+            armed: AtomicBool::new(false),
+            bell,
         }
     }
 
@@ -134,6 +141,7 @@ impl Live {
         first: Bytes,
         store: Arc<dyn Store>,
         events: Counter,
+        bell: Arc<Bell>,
     ) -> Self {
         let (id, context_id) = (task.id.clone(), task.context_id.clone());
         let state = task.status.state;
@@ -165,7 +173,14 @@ impl Live {
             lost: Notify::new(),
             store,
             events,
+            armed: AtomicBool::new(false),
+            bell,
         }
+    }
+
+    /// Lets the next event that becomes durable ring for the task's webhooks, once.
+    pub(crate) fn arm(&self) {
+        self.armed.store(true, Ordering::SeqCst);
     }
 
     /// Fills in what the log holds.
@@ -484,6 +499,9 @@ impl Acknowledge for Live {
         }
         drop(guard);
         self.moved.notify_waiters();
+        if self.armed.load(Ordering::SeqCst) && self.armed.swap(false, Ordering::SeqCst) {
+            self.bell.ring(self.key);
+        }
     }
 
     fn refused(&self, seq: Seq, why: AppendError) {

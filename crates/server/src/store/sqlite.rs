@@ -38,8 +38,8 @@ use nuncio_protocol::{PushId, TaskId};
 use tokio::sync::watch;
 
 use super::{
-    Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope, Seq,
-    Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
+    Append, Backlog, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope,
+    Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 use error::At;
 use head::Heads;
@@ -232,8 +232,21 @@ impl Store for SqliteStore {
         self.readers.read(move |db| push::due(db, now, limit)).await
     }
 
-    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
+    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<bool, StoreError> {
         self.ask(move |batch| push::advance(batch, task, &config)).await
+    }
+
+    async fn wake_pushes(&self, now: Micros) -> Result<usize, StoreError> {
+        self.ask(move |batch| push::wake(batch, now)).await
+    }
+
+    async fn replay_push(&self, task: TaskKey, id: &PushId, now: Micros) -> Result<bool, StoreError> {
+        let id = id.clone();
+        self.ask(move |batch| push::replay(batch.db, task, &id, now)).await
+    }
+
+    async fn push_backlog(&self) -> Result<Backlog, StoreError> {
+        self.readers.read(push::backlog).await
     }
 
     async fn session(&self, key: &SessionKey) -> Result<Option<Session>, StoreError> {

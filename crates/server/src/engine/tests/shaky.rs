@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use crate::store::{
-    Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope, Seq,
-    Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
+    Append, Backlog, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope,
+    Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 
 enum Job {
@@ -172,8 +172,20 @@ impl Store for Shaky {
         self.inner.due_pushes(now, limit).await
     }
 
-    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
+    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<bool, StoreError> {
         self.inner.advance_push(task, config).await
+    }
+
+    async fn wake_pushes(&self, now: Micros) -> Result<usize, StoreError> {
+        self.inner.wake_pushes(now).await
+    }
+
+    async fn replay_push(&self, task: TaskKey, id: &PushId, now: Micros) -> Result<bool, StoreError> {
+        self.inner.replay_push(task, id, now).await
+    }
+
+    async fn push_backlog(&self) -> Result<Backlog, StoreError> {
+        self.inner.push_backlog().await
     }
 
     async fn session(&self, key: &SessionKey) -> Result<Option<Session>, StoreError> {
