@@ -18,7 +18,9 @@ use super::record::{Named, check_fields};
 const PREFIX: &str = "NUNCIO_";
 
 /// Names of environment variables that other programs use for the same, by key, and how their values read here.
-const OLD_VARIABLES: [(&str, &str, fn(&str) -> String); 11] = [
+const OLD_VARIABLES: [(&str, &str, fn(&str) -> String); 13] = [
+    ("push-allowed-hosts", "PUSH_NOTIFICATION_ALLOWED_HOSTS", same),
+    ("push-allowed-cidrs", "PUSH_NOTIFICATION_ALLOWED_CIDRS", same),
     ("token", "IACCODE_A2A_HTTP_TOKEN", same),
     ("agent", "AGENT_ADAPTER", same),
     ("model", "AGENT_MODEL", same),

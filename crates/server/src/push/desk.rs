@@ -246,7 +246,8 @@ pub(super) struct Place {
 
 impl Rooms {
     fn new(all: usize, per_host: usize) -> Self {
-        Self { all: Arc::new(Semaphore::new(all.max(1))), hosts: Mutex::default(), per_host: per_host.max(1) }
+        let bounded = |n: usize| n.clamp(1, Semaphore::MAX_PERMITS);
+        Self { all: Arc::new(Semaphore::new(bounded(all))), hosts: Mutex::default(), per_host: bounded(per_host) }
     }
 
     /// Waits for a place. None when there will be no more.

@@ -18,6 +18,8 @@ pub struct Openings {
     pub hosts: Vec<String>,
     /// Blocks of addresses that may be reached.
     pub cidrs: Vec<IpNet>,
+    /// Whether plain HTTP is refused.
+    pub https_only: bool,
 }
 
 /// Why there is no client.
@@ -76,7 +78,9 @@ impl Guard {
     /// Judges what the text of an address tells.
     pub fn check(&self, url: &str) -> Result<(), Refused> {
         let url: Uri = url.parse().map_err(|_| Refused::Scheme)?;
-        let host = url.host().filter(|_| matches!(url.scheme_str(), Some("http" | "https"))).ok_or(Refused::Scheme)?;
+        let scheme = url.scheme_str().unwrap_or_default();
+        let known = scheme == "https" || (scheme == "http" && !self.openings.https_only);
+        let host = url.host().filter(|_| known).ok_or(Refused::Scheme)?;
         if self.openings.hosts.iter().any(|open| open.eq_ignore_ascii_case(host)) {
             return Ok(());
         }

@@ -17,6 +17,7 @@ mod list;
 mod log;
 mod migrate;
 mod open;
+mod operator;
 mod push;
 mod queue;
 mod read;
@@ -47,6 +48,8 @@ use herald::Herald;
 use queue::Queue;
 use read::Readers;
 use writer::{Batch, Job, Question, Writer};
+
+pub use operator::{Operator, OperatorPush, Which};
 
 /// When a write counts as durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

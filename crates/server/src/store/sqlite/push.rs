@@ -9,7 +9,7 @@ use super::read::bytes;
 use super::writer::Batch;
 use super::{limit_of, number};
 
-const COLUMNS: &str =
+pub(super) const COLUMNS: &str =
     "task, id, body, version, acked, attempts, due, last_error, epoch, since, told, dead_from, dead_count, dead_at";
 
 /// False when there is no such task.
@@ -113,7 +113,7 @@ pub(super) fn due(db: &Connection, now: Micros, limit: usize) -> rusqlite::Resul
     select.query_map((now, limit_of(limit)), config)?.collect()
 }
 
-fn config(row: &Row<'_>) -> rusqlite::Result<(TaskKey, PushConfig)> {
+pub(super) fn config(row: &Row<'_>) -> rusqlite::Result<(TaskKey, PushConfig)> {
     let number = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)?.cast_unsigned());
     let dead = match row.get::<_, Option<i64>>(11)? {
         None => None,

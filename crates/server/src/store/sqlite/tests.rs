@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::{Durability, SqliteOptions, SqliteStore};
 use crate::store::{
-    Acknowledge, Append, AppendError, Created, IdempotencyKey, Lease, ListQuery, NewTask, PushConfig, Scope, Seq,
+    Acknowledge, Append, AppendError, Created, Dead, IdempotencyKey, Lease, ListQuery, NewTask, PushConfig, Scope, Seq,
     State, Store, StoreError, TaskKey, suite,
 };
 
