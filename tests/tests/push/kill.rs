@@ -1,0 +1,107 @@
+//! `kill -9` in the middle of everything: every receiver gets every event, in order.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nuncio_tests::{PATIENCE, Random, Server, Value, at_once, client, json, message};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::delivery::{ON, with_hook};
+use crate::failures::first_arrivals;
+use crate::receiver::{Post, Receiver, Reply, is_over};
+
+const ROUNDS: u64 = 10;
+const TASKS: u64 = 200;
+
+/// A call that may meet a server that is gone.
+async fn call(url: String, method: &'static str, params: Value) -> Option<Value> {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let sent = client().post(url).header("A2A-Version", "1.0").json(&body).timeout(PATIENCE).send().await.ok()?;
+    sent.json::<Value>().await.ok()?.get("result").cloned()
+}
+
+/// What a receiver has got, by task.
+fn by_task(posts: Vec<Post>) -> HashMap<String, Vec<Post>> {
+    let mut tasks: HashMap<String, Vec<Post>> = HashMap::new();
+    for post in posts {
+        tasks.entry(post.event().0).or_default().push(post);
+    }
+    tasks
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_receiver_gets_every_event_in_order_whenever_the_server_is_killed() {
+    let mut random = Random::new();
+    let mut server = Server::configured(&format!("{ON}push-events: all\npush-per-host: 64\n"));
+    // One takes everything; one fails now and then.
+    let steady = Receiver::start().await;
+    let shaky = Receiver::with(|_, before| match before % 11 {
+        3 => Reply::Status(503),
+        7 => Reply::Reset,
+        _ => Reply::Status(200),
+    })
+    .await;
+    for round in 0..ROUNDS {
+        let kill_after = Duration::from_millis(100 + random.below(900));
+        let (first, second) = round_of(&mut server, &steady, &shaky, kill_after).await;
+        println!("round {round}: killed after {kill_after:?}, {first} and {second} webhooks");
+    }
+    let steady = by_task(steady.posts());
+    let shaky = by_task(shaky.posts());
+    assert!(steady.len() > 200 && shaky.len() > 200, "{} and {} tasks", steady.len(), shaky.len());
+    for (task, posts) in &steady {
+        let seen = first_arrivals(posts);
+        assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>(), "{task}: all, in order");
+    }
+    for (task, posts) in &shaky {
+        let seen = first_arrivals(posts);
+        let all: Vec<u64> = (seen[0]..seen[0] + seen.len() as u64).collect();
+        assert_eq!(seen, all, "{task}: all since it was registered, in order");
+    }
+}
+
+/// Starts tasks with two webhooks each, kills the server, starts it again, and waits until both have heard of every
+/// end. Returns how many webhooks were accepted.
+async fn round_of(server: &mut Server, steady: &Receiver, shaky: &Receiver, kill_after: Duration) -> (usize, usize) {
+    let places = Arc::new(Semaphore::new(24));
+    let mut clients = JoinSet::new();
+    for _ in 0..TASKS {
+        let (url, places) = (server.url.clone(), places.clone());
+        let (one, two) = (json!({ "url": steady.url("") }), shaky.url(""));
+        clients.spawn(async move {
+            let _place = places.acquire_owned().await.ok()?;
+            let sent = call(url.clone(), "SendMessage", with_hook(at_once(message("stream 3 30")), one)).await?;
+            let task = sent["task"]["id"].as_str()?.to_owned();
+            let put = json!({ "taskId": task, "url": two });
+            let second = call(url, "CreateTaskPushNotificationConfig", put).await.is_some();
+            Some((task, second))
+        });
+    }
+    tokio::time::sleep(kill_after).await;
+    server.kill();
+    let mut accepted = Vec::new();
+    while let Some(done) = clients.join_next().await {
+        accepted.extend(done.expect("no client fails"));
+    }
+    server.restart();
+    let both: Vec<String> = accepted.iter().filter(|(_, second)| *second).map(|(task, _)| task.clone()).collect();
+    let all: Vec<String> = accepted.into_iter().map(|(task, _)| task).collect();
+    heard_all("the steady receiver", steady, &all).await;
+    heard_all("the shaky receiver", shaky, &both).await;
+    (all.len(), both.len())
+}
+
+async fn heard_all(who: &str, receiver: &Receiver, tasks: &[String]) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let posts = by_task(receiver.posts());
+        let left = tasks.iter().filter(|task| !posts.get(*task).is_some_and(|posts| posts.iter().any(is_over))).count();
+        if left == 0 {
+            return;
+        }
+        assert!(Instant::now() < until, "{who} has not heard of the end of {left} of {} tasks", tasks.len());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
