@@ -97,7 +97,7 @@ async fn one_webhook_does_not_wait_for_another() {
     assert!(hanging.count() <= 2, "as many at a time as one host may have: {}", hanging.count());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_receiver_refuses_is_kept_and_can_be_sent_again() {
     let mut server = Server::configured(ON);
     let refuses = Arc::new(AtomicBool::new(true));
@@ -139,7 +139,7 @@ async fn what_a_receiver_refuses_is_kept_and_can_be_sent_again() {
     nuncio_tests::raw::until("nothing is dead", || push(&server, &["dead", "--output", "json"]).1 == json!([]));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn attempts_are_bounded_and_a_running_server_takes_up_a_replay() {
     let server = Server::configured(&format!("{ON}push-attempts: 3\n"));
     let receiver = Receiver::with(|_, before| Reply::Status(if before < 5 { 500 } else { 200 })).await;
@@ -160,7 +160,7 @@ async fn attempts_are_bounded_and_a_running_server_takes_up_a_replay() {
     assert!(server.metric("nuncio_push_given_up_total").await >= 3.0);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_waits_can_be_listed() {
     let server = Server::configured(&ON.replace("50ms", "1h"));
     let receiver = Receiver::with(|_, _| Reply::Status(503)).await;
