@@ -84,8 +84,6 @@ fn every_operation_of_1_0() {
     t.rpc("GetTaskPushNotificationConfig", &json!({ "taskId": task }));
     t.rpc("CreateTaskPushNotificationConfig", &json!({ "taskId": "nobody", "url": "https://hook.test/" }));
     t.rpc("CreateTaskPushNotificationConfig", &json!({ "taskId": task }));
-    t.rpc("CreateTaskPushNotificationConfig", &json!({ "taskId": task, "url": "ftp://hook.test/" }));
-    t.rpc("CreateTaskPushNotificationConfig", &json!({ "taskId": task, "url": "http://10.0.0.1/" }));
     t.rpc(
         "CreateTaskPushNotificationConfig",
         &json!({ "taskId": task, "url": "https://hook.test/", "token": "a\r\nb" }),
@@ -219,6 +217,10 @@ async fn what_a_caller_may_choose_has_limits() {
     let long = "x".repeat(10_000);
     for config in [
         json!({ "url": format!("{url}{long}") }),
+        json!({ "url": "ftp://hook.test/" }),
+        json!({ "url": "not a url" }),
+        json!({ "url": "http://10.0.0.1/" }),
+        json!({ "url": "http://localhost/" }),
         json!({ "url": url, "id": long }),
         json!({ "url": url, "token": long }),
         json!({ "url": url, "authentication": { "scheme": long, "credentials": "c" } }),
