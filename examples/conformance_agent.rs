@@ -5,9 +5,11 @@
 //! notifications on, and `ALLOW_LOOPBACK_PUSH=1` lets them go to this machine.
 
 use std::env;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use nuncio_protocol::{AgentCard, AgentExtension, AgentSkill, Artifact, ArtifactId, Content, Message, Part, json};
 use nuncio_server::push::PushOptions;
 use nuncio_server::push::guard::{Guard, Openings};
@@ -113,7 +115,9 @@ fn push() -> std::io::Result<Option<PushOptions>> {
     }
     let mut openings = Openings::default();
     if on("ALLOW_LOOPBACK_PUSH") {
-        openings.hosts = ["localhost", "127.0.0.1", "[::1]"].map(String::from).to_vec();
+        openings.hosts = vec!["localhost".into()];
+        openings.cidrs =
+            vec![IpNet::from(IpAddr::from([127, 0, 0, 1])), IpNet::from(IpAddr::from(Ipv6Addr::LOCALHOST))];
     }
     let guard = Guard::new(openings).map_err(std::io::Error::other)?;
     Ok(Some(PushOptions::new(guard)))

@@ -100,7 +100,12 @@ impl Desk {
             }
             let more = self.take_rung(&carriers, &stop).await;
             let until_due = u64::try_from(*self.next.lock() - now()).unwrap_or_default();
-            let pause = if more { Duration::ZERO } else { POLL.min(Duration::from_micros(until_due)) };
+            let pause = match self.room() {
+                // Whoever ends wakes the desk.
+                0 => POLL,
+                _ if more => Duration::ZERO,
+                _ => POLL.min(Duration::from_micros(until_due)),
+            };
             tokio::select! {
                 () = self.hub.bell.heard() => {}
                 () = self.woken.notified() => {}
