@@ -32,7 +32,7 @@ pub(crate) mod hook;
 mod pick;
 mod retry;
 
-pub(crate) use bell::Bell;
+pub(crate) use bell::{Bell, Ringer};
 pub(crate) use desk::Desk;
 pub use pick::PushEvents;
 pub use retry::Retry;

@@ -19,6 +19,7 @@ use super::{
     Engine, IdempotentSend, KEY_LIFE, TaskJson, append_error, carry_through, micros, now, shutting_down, store_error,
 };
 use crate::call::Call;
+use crate::push::Ringer;
 use crate::store::{
     Created, IdempotencyKey, Lease, ListQuery, NewTask, Scope, Seq, State, StoreError, TaskKey, TaskRow,
 };
@@ -228,7 +229,7 @@ impl Engine {
             body,
             self.store.clone(),
             self.metrics.events.clone(),
-            self.hub.bell.clone(),
+            Ringer::of(&self.hub.bell),
         );
         let live = self.hub.insert(live);
         if told {

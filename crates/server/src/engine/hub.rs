@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::Counter;
 
 use super::live::Live;
 use crate::map::Map;
-use crate::push::Bell;
+use crate::push::{Bell, Ringer};
 use crate::store::{Store, TaskKey, TaskRow};
 
 /// One [`Live`] per task for all who need it; it goes when the last of them has gone.
@@ -73,7 +73,7 @@ impl Hub {
         {
             return self.hold(live);
         }
-        let live = Arc::new(Live::known(row, store.clone(), self.events.clone(), self.bell.clone()));
+        let live = Arc::new(Live::known(row, store.clone(), self.events.clone(), Ringer::of(&self.bell)));
         tasks.insert(row.key, Arc::downgrade(&live));
         self.hold(live)
     }

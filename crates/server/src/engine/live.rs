@@ -7,7 +7,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use nuncio_protocol::{
@@ -20,7 +19,7 @@ use tokio::sync::{Notify, OnceCell};
 
 use super::event::{Event, Update};
 use super::fold::Fold;
-use crate::push::Bell;
+use crate::push::Ringer;
 use crate::store::{Acknowledge, Append, AppendError, IdempotencyKey, Scope, Seq, State, Store, TaskKey, TaskRow};
 
 /// How much of a task's tail stays in memory for its readers; older events come from the store.
@@ -71,9 +70,8 @@ pub(crate) struct Live {
     store: Arc<dyn Store>,
     /// Counts what is handed to the store.
     events: Counter,
-    /// Whether the next durable event rings for the task's webhooks.
-    armed: AtomicBool,
-    bell: Arc<Bell>,
+    /// Tells the task's webhooks.
+    pub(crate) ringer: Ringer,
 }
 
 #[derive(Default)]
@@ -111,7 +109,7 @@ pub(crate) struct Progress {
 
 impl Live {
     /// A task that is known to the store; its fold is loaded by whoever needs it first.
-    pub(crate) fn known(row: &TaskRow, store: Arc<dyn Store>, events: Counter, bell: Arc<Bell>) -> Self {
+    pub(crate) fn known(row: &TaskRow, store: Arc<dyn Store>, events: Counter, ringer: Ringer) -> Self {
         Self {
             key: row.key,
             scope: row.scope.clone(),
@@ -127,8 +125,7 @@ impl Live {
             lost: Notify::new(),
             store,
             events,
-            armed: AtomicBool::new(false),
-            bell,
+            ringer,
         }
     }
 
@@ -141,7 +138,7 @@ impl Live {
         first: Bytes,
         store: Arc<dyn Store>,
         events: Counter,
-        bell: Arc<Bell>,
+        ringer: Ringer,
     ) -> Self {
         let (id, context_id) = (task.id.clone(), task.context_id.clone());
         let state = task.status.state;
@@ -173,14 +170,8 @@ impl Live {
             lost: Notify::new(),
             store,
             events,
-            armed: AtomicBool::new(false),
-            bell,
+            ringer,
         }
-    }
-
-    /// Lets the next event that becomes durable ring for the task's webhooks, once.
-    pub(crate) fn arm(&self) {
-        self.armed.store(true, Ordering::SeqCst);
     }
 
     /// Fills in what the log holds.
@@ -499,9 +490,7 @@ impl Acknowledge for Live {
         }
         drop(guard);
         self.moved.notify_waiters();
-        if self.armed.load(Ordering::SeqCst) && self.armed.swap(false, Ordering::SeqCst) {
-            self.bell.ring(self.key);
-        }
+        self.ringer.news(self.key);
     }
 
     fn refused(&self, seq: Seq, why: AppendError) {

@@ -133,7 +133,7 @@ impl Engine {
         live.fill(fold, &row, seq);
         // Who puts a webhook here later finds this task in memory, and arms it.
         if self.push.is_some() && self.store.pushes(live.key).await?.iter().any(|push| push.due.is_some()) {
-            live.arm();
+            live.ringer.arm();
         }
         Ok(())
     }

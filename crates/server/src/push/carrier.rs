@@ -77,7 +77,7 @@ impl<'a> Carrier<'a> {
             if events.is_empty() {
                 // Armed first, so that what is written from here on rings.
                 if let Some(live) = self.desk.hub.get(self.task) {
-                    live.arm();
+                    live.ringer.arm();
                 }
                 events = self.read().await?;
             }
