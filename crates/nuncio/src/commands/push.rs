@@ -26,17 +26,17 @@ fn open(args: &ServeArgs) -> Result<Operator, Failure> {
         let text = "webhooks of a store in memory can be seen in the metrics of its server only";
         return Err(Failure::usage(vec![text.to_owned()]));
     }
-    Operator::open(&loaded.config.data_dir.join("nuncio.db")).map_err(failed)
+    Operator::open(&loaded.config.data_dir.join("nuncio.db")).map_err(|error| failed(&error))
 }
 
-fn failed(error: StoreError) -> Failure {
+fn failed(error: &StoreError) -> Failure {
     let kind = if matches!(error, StoreError::Newer { .. }) { Kind::Usage } else { Kind::Failed };
     Failure::new(kind, error.to_string())
 }
 
 fn show(args: &PushListArgs, which: Which) -> Result<(), Failure> {
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
-    let found = open(&args.serve)?.list(which, args.task_id.as_deref(), limit).map_err(failed)?;
+    let found = open(&args.serve)?.list(which, args.task_id.as_deref(), limit).map_err(|error| failed(&error))?;
     match args.output {
         PushOutput::Json => {
             let all: Vec<Json> = found.iter().map(describe).collect();
@@ -48,11 +48,11 @@ fn show(args: &PushListArgs, which: Which) -> Result<(), Failure> {
 
 fn replay(args: &PushReplayArgs) -> Result<(), Failure> {
     let operator = open(&args.serve)?;
-    let dead = operator.list(Which::Dead, args.task_id.as_deref(), usize::MAX).map_err(failed)?;
+    let dead = operator.list(Which::Dead, args.task_id.as_deref(), usize::MAX).map_err(|error| failed(&error))?;
     let meant = |webhook: &&OperatorPush| args.config_id.as_deref().is_none_or(|id| webhook.config.id.as_str() == id);
     let mut replayed = 0;
     for webhook in dead.iter().filter(meant) {
-        if operator.replay(webhook).map_err(failed)? {
+        if operator.replay(webhook).map_err(|error| failed(&error))? {
             replayed += 1;
         }
     }

@@ -67,6 +67,12 @@ pub(crate) enum Outcome {
     StreamOfOne(Message),
 }
 
+impl From<Answer> for Outcome {
+    fn from(answer: Answer) -> Self {
+        Self::Answer(answer)
+    }
+}
+
 impl Request {
     pub(crate) fn operation(&self) -> Operation {
         match self {
@@ -140,9 +146,13 @@ async fn carry_out(app: &App, call: Call, request: Request) -> Result<Outcome, E
             Ok(Outcome::Answer(Answer::Task(app.engine.cancel(&call, &request.id).await?)))
         }
         Request::Subscribe(request) => subscribe(app, &call, &request).await,
-        Request::PushCreate(config) => push(app.engine.put_webhook(&call, &config, false).await?),
-        Request::PushCreateBearer(config) => push(app.engine.put_webhook(&call, &config, true).await?),
-        Request::PushGet(request) => push(app.engine.get_webhook(&call, &request.task_id, &request.id).await?),
+        Request::PushCreate(config) => Ok(Answer::Push(app.engine.put_webhook(&call, &config, false).await?).into()),
+        Request::PushCreateBearer(config) => {
+            Ok(Answer::Push(app.engine.put_webhook(&call, &config, true).await?).into())
+        }
+        Request::PushGet(request) => {
+            Ok(Answer::Push(app.engine.get_webhook(&call, &request.task_id, &request.id).await?).into())
+        }
         Request::PushList(request) => {
             let all = app.engine.webhooks(&call, &request.task_id).await?;
             Ok(Outcome::Answer(Answer::PushList(all)))
@@ -156,11 +166,6 @@ async fn carry_out(app: &App, call: Call, request: Request) -> Result<Outcome, E
             Err(Error::new(ErrorKind::UnsupportedOperation, "This agent has no extended card: its card says all"))
         }
     }
-}
-
-#[allow(clippy::unnecessary_wraps)] // as the other operations
-fn push(config: TaskPushNotificationConfig) -> Result<Outcome, Error> {
-    Ok(Outcome::Answer(Answer::Push(config)))
 }
 
 async fn send(app: &App, call: &Call, request: SendMessageRequest) -> Result<Outcome, Error> {

@@ -33,7 +33,7 @@ impl Engine {
         let seen = if row.state.is_active() { row.seq } else { row.seq.saturating_sub(1) };
         let config = self.webhook(call, config, &row.id, seen, token_as_bearer)?;
         self.store_webhook(&row, config.clone()).await?;
-        Hook::show(&config, &row.id, &desk.options).map_err(unreadable)
+        Hook::show(&config, &row.id, &desk.options).map_err(|why| unreadable(&why))
     }
 
     /// One webhook of a task; without an id, its first.
@@ -57,7 +57,7 @@ impl Engine {
         Error::check(required(task))?;
         let row = self.find(&call.scope, task).await?;
         let all = self.store.pushes(row.key).await.map_err(|error| store_error(&error))?;
-        all.iter().map(|config| Hook::show(config, &row.id, &desk.options).map_err(unreadable)).collect()
+        all.iter().map(|config| Hook::show(config, &row.id, &desk.options).map_err(|why| unreadable(&why))).collect()
     }
 
     /// Removes a webhook. One that is not there is as good as removed.
@@ -96,7 +96,7 @@ impl Engine {
             (_, Version::V03) => task.as_str().into(),
         };
         let (hook, secrets) = Hook::new(config, call, token_as_bearer || options.token_as_bearer);
-        let body = hook.seal(secrets, options.vault.as_ref()).map_err(unreadable)?;
+        let body = hook.seal(secrets, options.vault.as_ref()).map_err(|why| unreadable(&why))?;
         Ok(PushConfig {
             id,
             body,
@@ -140,7 +140,7 @@ pub(crate) fn not_supported() -> Error {
 }
 
 /// The secrets of a webhook can be neither kept nor read.
-fn unreadable(why: String) -> Error {
+fn unreadable(why: &str) -> Error {
     tracing::error!(why, "the secrets of a webhook cannot be kept or read");
     Error::internal()
 }

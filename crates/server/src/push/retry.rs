@@ -78,9 +78,7 @@ pub(super) fn verdict(sent: &Result<Reply, SendError>) -> Verdict {
     let text = || format!("The receiver answered {}.", reply.status);
     match reply.status {
         200..=299 => Verdict::Delivered,
-        408 | 409 | 423 | 425 | 429 => Verdict::Later(text(), reply.retry_after),
-        501 | 505 => Verdict::Never(text()),
-        500.. => Verdict::Later(text(), reply.retry_after),
+        408 | 409 | 423 | 425 | 429 | 500 | 502..=504 | 506.. => Verdict::Later(text(), reply.retry_after),
         _ => Verdict::Never(text()),
     }
 }
