@@ -228,8 +228,7 @@ impl Engine {
             task,
             body,
             self.store.clone(),
-            self.metrics.events.clone(),
-            Ringer::of(&self.hub.bell),
+            (self.metrics.events.clone(), Ringer::of(&self.hub.bell)),
         );
         let live = self.hub.insert(live);
         if told {

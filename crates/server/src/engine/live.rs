@@ -137,8 +137,7 @@ impl Live {
         task: Task,
         first: Bytes,
         store: Arc<dyn Store>,
-        events: Counter,
-        ringer: Ringer,
+        (events, ringer): (Counter, Ringer),
     ) -> Self {
         let (id, context_id) = (task.id.clone(), task.context_id.clone());
         let state = task.status.state;

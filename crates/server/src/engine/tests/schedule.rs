@@ -97,7 +97,7 @@ impl Rules {
             task,
             Bytes::new(),
             self.store.clone(),
-            prometheus_client::metrics::counter::Counter::default(),
+            (prometheus_client::metrics::counter::Counter::default(), crate::push::Ringer::of(&self.hub.bell)),
         );
         let live = self.hub.insert(live);
         Job { live, message: Message::default(), claimed: true, resumed: false, control: Control::new() }
