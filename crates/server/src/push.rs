@@ -92,10 +92,13 @@ impl fmt::Debug for PushOptions {
 #[derive(Clone)]
 pub struct Vault {
     /// From secret to what is stored.
-    pub seal: Arc<dyn Fn(&str) -> Result<String, String> + Send + Sync>,
+    pub seal: Translate,
     /// And back.
-    pub open: Arc<dyn Fn(&str) -> Result<String, String> + Send + Sync>,
+    pub open: Translate,
 }
+
+/// One text for another, or why there is none.
+pub type Translate = Arc<dyn Fn(&str) -> Result<String, String> + Send + Sync>;
 
 /// Makes the header that vouches for a notification.
 pub type Sign = Arc<dyn Fn(&Notice<'_>) -> Option<(HeaderName, HeaderValue)> + Send + Sync>;
