@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nuncio_tests::{PATIENCE, Value, json};
+use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
@@ -97,12 +98,12 @@ impl Receiver {
 
     /// Everything so far.
     pub(crate) fn posts(&self) -> Vec<Post> {
-        self.posts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.posts.lock().clone()
     }
 
     /// How many so far.
     pub(crate) fn count(&self) -> usize {
-        self.posts.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.posts.lock().len()
     }
 
     /// Everything, as soon as it is enough.
@@ -153,7 +154,7 @@ async fn serve(stream: TcpStream, rule: Rule, posts: Arc<Mutex<Vec<Post>>>) {
     let mut stream = BufReader::new(stream);
     while let Some(post) = read(&mut stream).await {
         let reply = {
-            let mut posts = posts.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut posts = posts.lock();
             let reply = rule(&post, posts.len());
             posts.push(post);
             reply
