@@ -55,7 +55,7 @@ async fn every_receiver_gets_every_event_in_order_whenever_the_server_is_killed(
     })
     .await;
     for round in 0..ROUNDS {
-        let kill_after = Duration::from_millis(100 + random.below(2000));
+        let kill_after = Duration::from_millis(50 + random.below(900));
         let start = Instant::now();
         round_of(&mut server, &steady, &shaky, kill_after).await;
         println!("round {round}: killed after {kill_after:?}, all done after {:?}", start.elapsed());
