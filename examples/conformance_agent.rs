@@ -1,13 +1,18 @@
 //! The agent that the official test kits expect, driven by the prefix of the message's id.
 //!
 //! `PORT` (9999) gives its port, `CARD_FORMAT` (`union`, `1.0`, `0.3`) its card, `STREAMING=0` turns
-//! streams off, `REQUIRED_EXTENSION=URI` declares an extension that clients must name.
+//! streams off, `REQUIRED_EXTENSION=URI` declares an extension that clients must name, `PUSH=1` turns push
+//! notifications on, and `ALLOW_LOOPBACK_PUSH=1` lets them go to this machine.
 
 use std::env;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use nuncio_protocol::{AgentCard, AgentExtension, AgentSkill, Artifact, ArtifactId, Content, Message, Part, json};
+use nuncio_server::push::PushOptions;
+use nuncio_server::push::guard::{Guard, Openings};
 use nuncio_server::store::MemoryStore;
 use nuncio_server::{Agent, AgentError, CardFormat, CardOptions, Server, ServerOptions, Turn};
 use tokio::net::TcpListener;
@@ -103,6 +108,21 @@ async fn chunked(turn: &mut Turn) -> Result<(), AgentError> {
     turn.chunk(chunk("chunk-2"), true, true).await
 }
 
+fn push() -> std::io::Result<Option<PushOptions>> {
+    let on = |name| env::var(name).as_deref() == Ok("1");
+    if !on("PUSH") {
+        return Ok(None);
+    }
+    let mut openings = Openings::default();
+    if on("ALLOW_LOOPBACK_PUSH") {
+        openings.hosts = vec!["localhost".into()];
+        openings.cidrs =
+            vec![IpNet::from(IpAddr::from([127, 0, 0, 1])), IpNet::from(IpAddr::from(Ipv6Addr::LOCALHOST))];
+    }
+    let guard = Guard::new(openings).map_err(std::io::Error::other)?;
+    Ok(Some(PushOptions::new(guard)))
+}
+
 fn options() -> ServerOptions {
     let extension = env::var("REQUIRED_EXTENSION").ok().filter(|uri| !uri.is_empty());
     let required = |uri| AgentExtension { uri, required: true, ..AgentExtension::default() };
@@ -126,6 +146,8 @@ async fn main() -> std::io::Result<()> {
     let port = env::var("PORT").unwrap_or_else(|_| "9999".into());
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await?;
     println!("http://{}/.well-known/agent-card.json", listener.local_addr()?);
-    let server = Server::new(Arc::new(Conformance), Arc::new(MemoryStore::new()), options());
+    let mut options = options();
+    options.engine.push = push()?;
+    let server = Server::new(Arc::new(Conformance), Arc::new(MemoryStore::new()), options);
     server.run(listener, async { _ = tokio::signal::ctrl_c().await }).await
 }

@@ -78,6 +78,21 @@ async fn the_prefix_of_the_message_id_drives_the_conformance_agent() {
 }
 
 #[tokio::test]
+async fn the_conformance_agent_takes_webhooks_if_it_is_told_to() {
+    let example = conformance(&[("PUSH", "1"), ("ALLOW_LOOPBACK_PUSH", "1")]).await;
+    let card = client().get(format!("{}/.well-known/agent-card.json", example.1)).send().await.expect("a card");
+    let card: Value = card.json().await.expect("JSON");
+    assert_eq!(card["capabilities"]["pushNotifications"], true);
+    let done = send(&example, "tck-complete-task-1").await;
+    let path = format!("{}/tasks/{}/pushNotificationConfigs", example.1, done["task"]["id"].as_str().expect("an id"));
+    let create = client().post(&path).header("A2A-Version", "1.0").json(&json!({ "url": "http://127.0.0.1:9/hook" }));
+    let created: Value = create.send().await.expect("an answer").json().await.expect("JSON");
+    assert!(created["id"].is_string(), "{created}");
+    let listed = client().get(&path).header("A2A-Version", "1.0").send().await.expect("an answer");
+    assert_eq!(listed.json::<Value>().await.expect("JSON")["configs"], json!([created]));
+}
+
+#[tokio::test]
 async fn the_environment_decides_what_the_conformance_agent_declares() {
     let env = [("CARD_FORMAT", "1.0"), ("STREAMING", "0"), ("REQUIRED_EXTENSION", "urn:test:needed")];
     let example = conformance(&env).await;

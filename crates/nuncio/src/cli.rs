@@ -32,6 +32,8 @@ pub(crate) enum Command {
     /// Show which route a call would take
     #[command(hide = true, name = "a2a-route-preview", after_help = ROUTE_EXAMPLE)]
     RoutePreview(RoutePreviewArgs),
+    /// Look after webhooks: what waits, what was given up, and sending it again
+    Push(PushArgs),
     /// Check, show or describe the configuration
     Config(ConfigArgs),
     /// Check that everything this configuration needs is there
@@ -97,6 +99,59 @@ impl ServeArgs {
         settings.retain(|(_, values)| !values.is_empty());
         settings
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PushArgs {
+    #[command(subcommand)]
+    pub(crate) command: PushCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PushCommand {
+    /// Print the webhooks that have, or may get, something to deliver
+    List(PushListArgs),
+    /// Print the webhooks that did not take everything
+    Dead(PushListArgs),
+    /// Send again what was given up, and what came after it
+    Replay(PushReplayArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PushListArgs {
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+    /// Only of this task
+    #[arg(long, value_name = "ID")]
+    pub(crate) task_id: Option<String>,
+    /// Print at most so many
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) output: PushOutput,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PushReplayArgs {
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+    /// Webhooks of this task
+    #[arg(long, value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) task_id: Option<String>,
+    /// Only this webhook of the task
+    #[arg(long, value_name = "ID", requires = "task_id")]
+    pub(crate) config_id: Option<String>,
+    /// All webhooks that did not take everything
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum PushOutput {
+    #[default]
+    Table,
+    Json,
 }
 
 #[derive(Debug, Args)]

@@ -4,4 +4,5 @@ pub(crate) mod client;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
+pub(crate) mod push;
 pub(crate) mod serve;

@@ -57,6 +57,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
             block_on(commands::client::run(args))
         }
         Command::RoutePreview(args) => commands::client::route_preview(args),
+        Command::Push(args) => commands::push::run(args),
         Command::Config(args) => commands::config::run(args),
         Command::Completions(args) => commands::completions::run(args),
     }

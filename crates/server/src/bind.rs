@@ -84,6 +84,11 @@ pub(crate) struct App {
 pub(crate) struct StreamPlace(Arc<AtomicUsize>, Arc<Metrics>);
 
 impl App {
+    /// Whether there are webhooks.
+    pub(crate) fn has_push(&self) -> bool {
+        self.engine.push.is_some()
+    }
+
     /// The card that a tenant is shown.
     pub(crate) fn card(&self, tenant: &str) -> Arc<Card> {
         self.cards.cards().of(tenant)

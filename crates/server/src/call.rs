@@ -50,6 +50,8 @@ pub struct Call {
     pub extensions: Vec<Arc<str>>,
     /// Makes a retried send recognisable.
     pub idempotency_key: Option<Arc<str>>,
+    /// The trace that the call belongs to, for what is sent on its behalf.
+    pub traceparent: Option<Arc<str>>,
     /// The last event that a reconnecting reader has seen.
     pub after: Option<Seq>,
 }

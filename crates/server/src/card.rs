@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::bind::body::Body;
 use crate::bind::params;
 use crate::call::Version;
-use crate::engine::Exposure;
+use crate::engine::EngineOptions;
 use crate::engine::roster::{Roster, Served};
 use crate::present;
 
@@ -75,16 +75,17 @@ pub(crate) struct Cards {
 }
 
 impl Cards {
-    pub(crate) fn new(roster: &Roster, exposure: Exposure, options: &CardOptions, protected: bool) -> Self {
+    pub(crate) fn new(roster: &Roster, engine: &EngineOptions, options: &CardOptions, protected: bool) -> Self {
         let card = |served: &[&Served], below: &str| {
             let mut card = merged(served);
             let extensions = &mut card.capabilities.extensions;
-            extensions.retain(|extension| exposure.shows(&extension.uri));
-            let own = present::extensions(exposure);
+            extensions.retain(|extension| engine.exposure.shows(&extension.uri));
+            let own = present::extensions(engine.exposure);
             // An agent elsewhere may know the same ones.
             let new = own.into_iter().filter(|own| !extensions.iter().any(|known| known.uri == own.uri));
             let new: Vec<AgentExtension> = new.collect();
             extensions.extend(new);
+            card.capabilities.push_notifications = Some(engine.push.is_some());
             Arc::new(Card::new(card, options.clone(), protected, below))
         };
         let tenants: HashSet<&Arc<str>> = roster.all().filter_map(|served| served.tenant.as_ref()).collect();
@@ -138,7 +139,6 @@ impl Card {
     fn new(agent: AgentCard, options: CardOptions, protected: bool, below: &str) -> Self {
         let mut base = agent;
         base.capabilities.streaming = Some(!options.no_streaming);
-        base.capabilities.push_notifications = Some(false);
         base.capabilities.extensions.extend(options.extensions.iter().cloned());
         if protected {
             let scheme = HttpAuthSecurityScheme { scheme: "Bearer".into(), ..HttpAuthSecurityScheme::default() };

@@ -6,6 +6,7 @@
 //! * `schedule`: which turn runs when.
 //! * `run` and [`turn`]: one turn, from outside and as the agent sees it.
 //! * `live`, `hub`, `fold`: a task in memory.
+//! * `webhook`: registering who is told about a task.
 //! * `subscribe`, `read`, `cancel`, `recover`: the other operations, and what a crash leaves behind.
 
 use std::collections::{HashMap, HashSet};
@@ -20,6 +21,7 @@ use tracing::Instrument;
 
 use crate::artifact::Artifacts;
 use crate::metrics::Metrics;
+use crate::push::{Desk, PushOptions};
 use crate::store::{AppendError, Lease, Micros, Store, StoreError, TaskKey};
 
 mod accept;
@@ -28,8 +30,8 @@ pub mod arrival;
 mod cancel;
 mod event;
 mod fold;
-mod hub;
-mod live;
+pub(crate) mod hub;
+pub(crate) mod live;
 mod read;
 mod recover;
 pub mod roster;
@@ -39,11 +41,13 @@ mod subscribe;
 #[cfg(test)]
 mod tests;
 pub mod turn;
+mod webhook;
 
 pub use accept::{Handle, Sent};
 pub use event::{Event, Update};
 pub use read::TaskJson;
 pub use subscribe::{Close, Over, Subscription};
+pub(crate) use webhook::not_supported;
 
 use hub::Hub;
 use roster::Roster;
@@ -103,6 +107,8 @@ pub struct EngineOptions {
     pub tenants: Option<HashSet<String>>,
     /// Where the files of artifacts go.
     pub artifacts: Artifacts,
+    /// How webhooks are served; without it, there are none.
+    pub push: Option<PushOptions>,
 }
 
 impl Default for EngineOptions {
@@ -121,6 +127,7 @@ impl Default for EngineOptions {
             exposure: Exposure::default(),
             tenants: None,
             artifacts: Artifacts::default(),
+            push: None,
         }
     }
 }
@@ -136,10 +143,14 @@ pub struct Engine {
     store: Arc<dyn Store>,
     hub: Arc<Hub>,
     schedule: Schedule,
+    /// Who delivers to webhooks.
+    pub(crate) push: Option<Arc<Desk>>,
     /// This process, for as long as it lives.
     node: Arc<str>,
     /// Sends with the same key are decided one after the other.
     keys: Vec<tokio::sync::Mutex<()>>,
+    /// Webhooks of the same task are registered one after the other.
+    hooks: Vec<tokio::sync::Mutex<()>>,
     /// Tasks of this node that the store took no end for, each with the lease it was held under: they
     /// are taken up again.
     stranded: Mutex<HashMap<TaskKey, i64>>,
@@ -154,15 +165,20 @@ impl Engine {
     /// [`Engine::tend`] running.
     pub fn new(roster: Roster, store: Arc<dyn Store>, options: EngineOptions, metrics: Arc<Metrics>) -> Arc<Self> {
         let schedule = Schedule::new(options.max_running_turns, options.max_queued_turns);
+        let hub = Hub::new(metrics.events.clone());
+        let desk = |push| Desk::new(push, store.clone(), hub.clone(), metrics.clone());
+        let push = options.push.clone().map(desk);
         Arc::new(Self {
             options,
-            hub: Hub::new(metrics.events.clone()),
+            push,
+            hub,
             metrics,
             roster,
             store,
             schedule,
             node: uuid::Uuid::new_v4().to_string().into(),
             keys: (0..64).map(|_| tokio::sync::Mutex::default()).collect(),
+            hooks: (0..64).map(|_| tokio::sync::Mutex::default()).collect(),
             stranded: Mutex::default(),
             queueing: tokio::sync::RwLock::default(),
             draining: AtomicBool::new(false),

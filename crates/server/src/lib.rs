@@ -8,6 +8,7 @@
 //! * [`push`]: webhooks, and the guard in front of every address that a peer names.
 //! * [`present`]: what an agent reports, as A2A events.
 //! * [`artifact`]: the bytes of artifacts that are too large for the log.
+//! * [`push`]: webhooks, which read the log and post what they read.
 //! * [`workspace`]: the folders an agent may work in, and what it gets of a message.
 //! * `bind`: JSON-RPC, REST and server-sent events, for A2A 1.0 and 0.3, on one port.
 //! * `card`, `auth`, [`metrics`]: how the server shows itself, to whom, and how it does.

@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::call::Version;
+use crate::store::{Backlog, Micros};
 
 /// What a call asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,6 +74,39 @@ impl EncodeLabelValue for Name {
     }
 }
 
+/// What webhooks do.
+#[derive(Default)]
+pub struct PushMetrics {
+    /// Events that receivers took.
+    pub delivered: Counter,
+    /// Attempts that failed.
+    pub failed: Counter,
+    /// Events given up.
+    pub given_up: Counter,
+    pending: Gauge,
+    dead: Gauge,
+    oldest: Gauge,
+}
+
+impl PushMetrics {
+    fn register(&self, r: &mut Registry) {
+        r.register("push_delivered", "Events that webhooks took", self.delivered.clone());
+        r.register("push_failed_attempts", "Attempts at webhooks that failed", self.failed.clone());
+        r.register("push_given_up", "Events given up since the start", self.given_up.clone());
+        r.register("push_pending", "Webhooks with something to deliver or to try again", self.pending.clone());
+        r.register("push_dead", "Events given up and not replayed", self.dead.clone());
+        r.register("push_oldest_seconds", "How long the webhook that fails longest fails", self.oldest.clone());
+    }
+
+    /// Takes up what the store counts.
+    pub(crate) fn backlog(&self, backlog: Backlog, now: Micros) {
+        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        self.pending.set(number(backlog.pending));
+        self.dead.set(number(backlog.dead));
+        self.oldest.set(backlog.oldest.map_or(0, |since| (now - since).max(0) / 1_000_000));
+    }
+}
+
 /// Everything that is counted.
 pub struct Metrics {
     registry: Registry,
@@ -88,6 +122,8 @@ pub struct Metrics {
     pub connections: Gauge,
     /// Connections turned away.
     pub refused: Counter,
+    /// What webhooks do.
+    pub push: PushMetrics,
     running: Gauge,
     queued: Gauge,
     in_memory: Gauge,
@@ -121,6 +157,7 @@ impl Metrics {
             subscribers: Gauge::default(),
             connections: Gauge::default(),
             refused: Counter::default(),
+            push: PushMetrics::default(),
             running: Gauge::default(),
             queued: Gauge::default(),
             in_memory: Gauge::default(),
@@ -138,6 +175,7 @@ impl Metrics {
         r.register("subscribers", "Open streams", self.subscribers.clone());
         r.register("connections", "Open connections", self.connections.clone());
         r.register("connections_refused", "Connections turned away at the limit", self.refused.clone());
+        self.push.register(r);
         r.register("turns_running", "Turns under way", self.running.clone());
         r.register("turns_queued", "Turns waiting for a place", self.queued.clone());
         r.register("tasks_in_memory", "Tasks that somebody writes or follows", self.in_memory.clone());

@@ -16,7 +16,6 @@ use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
 use crate::metrics::Metrics;
-use crate::push::sign::Signer;
 use crate::store::Store;
 
 /// How long connections may take to end once everything is done.
@@ -33,8 +32,6 @@ pub struct ServerOptions {
     pub card: CardOptions,
     /// Who may call; nobody listed means everybody.
     pub tokens: Vec<Token>,
-    /// Who signs notifications; its public keys are shown at `/.well-known/jwks.json`.
-    pub signer: Option<Arc<Signer>>,
     /// How long running turns may go on after the signal to stop.
     pub drain_timeout: Duration,
 }
@@ -46,7 +43,6 @@ impl Default for ServerOptions {
             http: HttpOptions::default(),
             card: CardOptions::default(),
             tokens: Vec::new(),
-            signer: None,
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -80,12 +76,13 @@ impl Server {
             options.engine.artifacts.reached_at(url);
         }
         let tokens = Tokens::new(options.tokens);
+        let signer = options.engine.push.as_ref().and_then(|push| push.signer.clone());
         let app = App {
-            cards: Desk::new(roster.clone(), options.engine.exposure, options.card, tokens.required()),
+            cards: Desk::new(roster.clone(), &options.engine, options.card, tokens.required()),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             tokens,
-            signer: options.signer,
+            signer,
             http: options.http,
             closing: CancellationToken::new(),
             streams: Arc::default(),
@@ -123,6 +120,7 @@ impl Server {
         }
         let stop = CancellationToken::new();
         let tending = tokio::spawn(app.engine.clone().tend(stop.clone()));
+        let delivering = app.engine.push.clone().map(|desk| tokio::spawn(desk.run(stop.clone())));
         let accepting = CancellationToken::new();
         let listening = tokio::spawn(listen::run(app.clone(), listener, accepting.clone()));
         shutdown.await;
@@ -134,6 +132,9 @@ impl Server {
         let _ = tokio::time::timeout(LAST_CALL, connections.wait()).await;
         stop.cancel();
         let _ = tending.await;
+        if let Some(delivering) = delivering {
+            let _ = delivering.await;
+        }
         app.engine.store().close().await;
         Ok(())
     }

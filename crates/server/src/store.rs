@@ -299,10 +299,43 @@ pub struct PushConfig {
     pub acked: Seq,
     /// Failed attempts since then.
     pub attempts: u32,
-    /// When to try next; `None` when there is nothing more to do.
+    /// When to try next: [`WAITING`] until the task goes on, `None` when there is nothing more to do.
     pub due: Option<Micros>,
     /// Why the last attempt failed.
     pub last_error: Option<String>,
+    /// Raised by the store when the webhook is replaced or replayed; only reports that carry it count.
+    pub epoch: i64,
+    /// Since when attempts fail.
+    pub since: Option<Micros>,
+    /// The state that the receiver was told last.
+    pub told: Option<State>,
+    /// What was given up.
+    pub dead: Option<Dead>,
+}
+
+/// When a webhook is due that has everything there is: whenever its task goes on.
+pub const WAITING: Micros = Micros::MAX;
+
+/// The events that a webhook did not get. They are still in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dead {
+    /// The first of them.
+    pub from: Seq,
+    /// How many.
+    pub count: u64,
+    /// When the last one was given up.
+    pub at: Micros,
+}
+
+/// What all webhooks together wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Webhooks with something to deliver or to try again.
+    pub pending: u64,
+    /// Since when the one that fails longest fails.
+    pub oldest: Option<Micros>,
+    /// Events given up, of all webhooks.
+    pub dead: u64,
 }
 
 /// Whose memory of which conversation.
@@ -368,7 +401,7 @@ pub trait Store: Send + Sync + 'static {
     /// A page of tasks, newest state change first.
     async fn list(&self, query: ListQuery) -> Result<ListPage, StoreError>;
 
-    /// Stores a webhook, replacing one with the same id.
+    /// Stores a webhook, replacing one with the same id: then its epoch is above the old one's.
     async fn put_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError>;
 
     /// The webhooks of a task, by id.
@@ -380,9 +413,18 @@ pub trait Store: Send + Sync + 'static {
     /// Webhooks that are due at `now`, longest waiting first.
     async fn due_pushes(&self, now: Micros, limit: usize) -> Result<Vec<(TaskKey, PushConfig)>, StoreError>;
 
-    /// Records how far a webhook has come. The cursor never moves back, and a webhook that was
-    /// deleted meanwhile stays deleted.
-    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError>;
+    /// Records how far a webhook has come. The cursor never moves back, and a webhook that was deleted,
+    /// replaced or replayed meanwhile stays as it is; then the answer is false.
+    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<bool, StoreError>;
+
+    /// Makes every webhook due that waits for its task, for events that nobody told of. Returns how many.
+    async fn wake_pushes(&self, now: Micros) -> Result<usize, StoreError>;
+
+    /// Moves a webhook back before the first event that was given up, and makes it due. False when none was.
+    async fn replay_push(&self, task: TaskKey, id: &PushId, now: Micros) -> Result<bool, StoreError>;
+
+    /// What all webhooks together wait for.
+    async fn push_backlog(&self) -> Result<Backlog, StoreError>;
 
     /// What an agent remembers of a conversation.
     async fn session(&self, key: &SessionKey) -> Result<Option<Session>, StoreError>;

@@ -11,6 +11,8 @@ use http::{Method, Request, Response, header};
 use http_body_util::{BodyExt, Empty};
 use nuncio_client::{NotificationError, NotificationVerifier};
 use nuncio_server::agent::demo::Demo;
+use nuncio_server::push::PushOptions;
+use nuncio_server::push::guard::{Guard, Openings};
 use nuncio_server::push::sign::{Notice, Signer};
 use nuncio_server::store::MemoryStore;
 use nuncio_server::{Server, ServerOptions};
@@ -25,7 +27,9 @@ fn signer(folder: &Path) -> Arc<Signer> {
 }
 
 async fn ask(signer: Option<Arc<Signer>>, method: Method) -> Response<Bytes> {
-    let options = ServerOptions { signer, ..ServerOptions::default() };
+    let mut options = ServerOptions::default();
+    let push = PushOptions { signer, ..PushOptions::new(Guard::new(Openings::default()).unwrap()) };
+    options.engine.push = Some(push);
     let server = Server::new(Arc::new(Demo), Arc::new(MemoryStore::new()), options);
     let here = SocketAddr::from(([127, 0, 0, 1], 1));
     let request = Request::builder().method(method).uri("/.well-known/jwks.json");

@@ -10,6 +10,10 @@ use nuncio_server::artifact::{ArtifactStore, Artifacts};
 use nuncio_server::engine::approval::{Policy, Rule};
 use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend};
 use nuncio_server::metrics::Metrics;
+use nuncio_server::push::guard::{Guard, Openings};
+use nuncio_server::push::keyring::{KeyError, Keyring};
+use nuncio_server::push::sign::Signer;
+use nuncio_server::push::{PushEvents, PushOptions, Retry};
 use nuncio_server::store::sqlite::{self, SqliteOptions};
 use nuncio_server::store::{MemoryStore, SqliteStore, Store, StoreError};
 use nuncio_server::{CardFormat, CardOptions, HttpOptions, Server, ServerOptions, Token};
@@ -34,7 +38,9 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
         tracing::warn!(processes = left, "programs that an earlier server left running were ended");
     }
     let roster = agents::roster(config, &kin).await.map_err(|text| Failure::usage(vec![text]))?;
-    let server = Server::with_agents(roster, store, options(config, artifacts), metrics);
+    let mut options = options(config, artifacts);
+    options.engine.push = push(config, address)?;
+    let server = Server::with_agents(roster, store, options, metrics);
     banner(config, address);
     server.run(listener, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
 }
@@ -113,6 +119,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             exposure: exposure(config),
             tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
             artifacts,
+            push: None,
         },
         http: HttpOptions {
             max_body: size(config.max_body),
@@ -136,7 +143,6 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             extensions: config.extensions.iter().map(extension).collect(),
             no_streaming: false,
         },
-        signer: None,
         tokens: config
             .callers
             .iter()
@@ -144,6 +150,45 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             .collect(),
         drain_timeout: config.drain_timeout,
     }
+}
+
+/// How webhooks are served, if they are.
+fn push(config: &Config, address: SocketAddr) -> Result<Option<PushOptions>, Failure> {
+    if !config.push_notifications {
+        return Ok(None);
+    }
+    let openings = Openings {
+        hosts: config.push_allowed_hosts.clone(),
+        cidrs: config.push_allowed_cidrs.clone(),
+        ..Openings::default()
+    };
+    let guard = Guard::new(openings).map_err(|error| Failure::usage(vec![error.to_string()]))?;
+    let mut options = PushOptions::new(guard);
+    options.events = match config.push_events {
+        config::PushEvents::All => PushEvents::All,
+        config::PushEvents::Status => PushEvents::Status,
+        config::PushEvents::Terminal => PushEvents::Terminal,
+    };
+    options.timeout = config.push_timeout;
+    options.retry = Retry {
+        first: config.push_retry_delay,
+        longest: config.push_retry_max_delay,
+        attempts: u32::try_from(config.push_attempts).unwrap_or(u32::MAX),
+        age: config.push_max_age,
+    };
+    options.concurrent = usize::try_from(config.push_concurrency).unwrap_or(usize::MAX);
+    options.per_host = usize::try_from(config.push_per_host).unwrap_or(usize::MAX);
+    let environment = |name: &str| std::env::var(name).ok();
+    let unusable = |error: KeyError| Failure::new(Kind::Usage, error.to_string());
+    // What is only in memory has no key on the disk either.
+    if config.store != config::Store::Memory {
+        let keyring = Keyring::open_in(&config.data_dir, environment).map_err(unusable)?;
+        options.keyring = Some(Arc::new(keyring));
+        let issuer = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let signer = Signer::open_in(&config.data_dir, environment, issuer).map_err(unusable)?;
+        options.signer = Some(Arc::new(signer));
+    }
+    Ok(Some(options))
 }
 
 /// Which approvals are decided without asking.

@@ -17,12 +17,12 @@ use super::choice::Choice;
 use super::entry::{Extensions, Tokens};
 use super::kind::{Count, Flag, Kind, Maybe, Path, Port, SecretText, Size, Text, Time, TimeOrOff};
 use super::layers::{Layers, Sources, default_of};
-use super::list::{Exposure, Networks, Tenants, Transports};
+use super::list::{Blocks, Exposure, Hosts, Networks, Tenants, Transports};
 use super::problem::Problem;
 use super::secret::Secret;
 use super::types::{
     AgentEntry, AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, Profile,
-    PromptBy, Store, Thinking, Transport, Variable,
+    PromptBy, PushEvents, Store, Thinking, Transport, Variable,
 };
 
 /// What is known about a key apart from its type.
@@ -187,6 +187,30 @@ keys! {
         what: "value",
         names: &[("key", IdempotentSend::Key), ("message-id", IdempotentSend::MessageId)],
     }, "key";
+    /// Whether clients may register webhooks for push notifications.
+    ["push-notifications"] push_notifications: bool, Flag, "false";
+    /// What webhooks are told: `all` events, `status` (every change of state, and artifacts when they are complete) or `terminal` (the end of a task, and where it waits for its caller).
+    ["push-events"] push_events: PushEvents, Choice { what: "value", names: &[
+        ("all", PushEvents::All), ("status", PushEvents::Status), ("terminal", PushEvents::Terminal),
+    ] }, "status";
+    /// Hosts outside of the public internet that webhooks may lead to: a list, or names with commas.
+    ["push-allowed-hosts"] push_allowed_hosts: Vec<String>, Hosts;
+    /// Networks outside of the public internet that webhooks may lead to: a list, or blocks with commas.
+    ["push-allowed-cidrs"] push_allowed_cidrs: Vec<IpNet>, Blocks;
+    /// How long a webhook may take to answer.
+    ["push-timeout"] push_timeout: Duration, Time { zero: false }, "10s";
+    /// Pause after the first failed attempt at a webhook. It doubles with every further one.
+    ["push-retry-delay"] push_retry_delay: Duration, Time { zero: false }, "1s";
+    /// Longest pause between two attempts.
+    ["push-retry-max-delay"] push_retry_max_delay: Duration, Time { zero: false }, "10m";
+    /// Failed attempts in a row after which an event is given up.
+    ["push-attempts"] push_attempts: u64, Count, "50";
+    /// How long attempts may fail before an event is given up.
+    ["push-max-age"] push_max_age: Duration, Time { zero: false }, "1d";
+    /// Most posts to webhooks at a time.
+    ["push-concurrency"] push_concurrency: u64, Count, "256";
+    /// Most posts to webhooks of one host at a time.
+    ["push-per-host"] push_per_host: u64, Count, "16";
     /// Whether a request of 1.0 without `A2A-Version` is served instead of refused.
     ["lenient-version"] lenient_version: bool, Flag, "false";
     /// How long finished tasks stay.

@@ -20,7 +20,9 @@ const PREFIX: &str = "NUNCIO_";
 /// A key, the name of the environment variable that other programs use for the same, and how its values read here.
 type OldVariable = (&'static str, &'static str, fn(&str) -> String);
 
-const OLD_VARIABLES: [OldVariable; 11] = [
+const OLD_VARIABLES: [OldVariable; 13] = [
+    ("push-allowed-hosts", "PUSH_NOTIFICATION_ALLOWED_HOSTS", same),
+    ("push-allowed-cidrs", "PUSH_NOTIFICATION_ALLOWED_CIDRS", same),
     ("token", "IACCODE_A2A_HTTP_TOKEN", same),
     ("agent", "AGENT_ADAPTER", same),
     ("model", "AGENT_MODEL", same),

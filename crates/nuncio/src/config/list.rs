@@ -240,6 +240,74 @@ impl Kind for Networks {
     }
 }
 
+/// Names of hosts: a list, or one text with commas.
+pub(crate) struct Hosts;
+
+impl Kind for Hosts {
+    type Value = Vec<String>;
+
+    fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Self::Value> {
+        let Some(words) = words(node, spot) else {
+            return fail(problems, spot.wrong(node, "a list of host names"));
+        };
+        let before = problems.len();
+        for (word, spot) in &words {
+            if word.contains(['/', '@']) || word.contains(char::is_whitespace) {
+                problems.push(spot.problem(format_args!("`{word}` is not a host: no scheme, path or user in it")));
+            }
+        }
+        (problems.len() == before).then(|| words.into_iter().map(|(word, _)| word).collect())
+    }
+
+    fn absent(&self) -> Option<Self::Value> {
+        Some(Vec::new())
+    }
+
+    fn show(&self, value: &Self::Value) -> Json {
+        list_or_null(value.iter().map(|name| name.as_str().into()).collect())
+    }
+
+    fn schema(&self) -> Json {
+        let one = json!({"type": "string"});
+        json!({"anyOf": [one, {"type": "array", "items": one}]})
+    }
+}
+
+/// Blocks of addresses: a list, or one text with commas.
+pub(crate) struct Blocks;
+
+impl Kind for Blocks {
+    type Value = Vec<IpNet>;
+
+    fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Self::Value> {
+        let Some(words) = words(node, spot) else {
+            return fail(problems, spot.wrong(node, "a list of IP addresses and networks"));
+        };
+        let mut networks = Vec::new();
+        for (word, spot) in &words {
+            match word.parse::<IpAddr>().map(IpNet::from).or_else(|_| word.parse()) {
+                Ok(network) => networks.push(network),
+                Err(_) => problems.push(
+                    spot.problem(format_args!("`{word}` is not an IP address or a network such as `10.0.0.0/8`")),
+                ),
+            }
+        }
+        (networks.len() == words.len()).then_some(networks)
+    }
+
+    fn absent(&self) -> Option<Self::Value> {
+        Some(Vec::new())
+    }
+
+    fn show(&self, value: &Self::Value) -> Json {
+        Networks.show(value)
+    }
+
+    fn schema(&self) -> Json {
+        Hosts.schema()
+    }
+}
+
 /// An empty list is the same as no list, and is shown as such.
 pub(super) fn list_or_null(items: Vec<Json>) -> Json {
     if items.is_empty() { Json::Null } else { Json::Array(items) }

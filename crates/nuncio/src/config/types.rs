@@ -136,6 +136,17 @@ pub(crate) enum IdempotentSend {
     MessageId,
 }
 
+/// Which events webhooks get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PushEvents {
+    /// Every one.
+    All,
+    /// Changes of state, and finished artifacts.
+    Status,
+    /// The end of a task, and where it waits.
+    Terminal,
+}
+
 /// A part of the agent's thinking that clients may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Thinking {

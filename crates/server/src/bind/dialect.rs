@@ -1,7 +1,10 @@
 //! The four JSON dialects of the HTTP bindings: two versions, each over JSON-RPC and REST.
 
 use bytes::Bytes;
-use nuncio_protocol::{Error, ListTasksResponse, Message, SendMessageResponse, StreamResponse, Task, codec, v03};
+use nuncio_protocol::{
+    Error, ListTaskPushNotificationConfigsResponse, ListTasksResponse, Message, SendMessageResponse, StreamResponse,
+    Task, codec, v03,
+};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
@@ -48,6 +51,23 @@ impl Dialect {
             }
             (Answer::List(page, artifacts), Version::V1) => codec::encode_into(&Listed(&page, artifacts), &mut out),
             (Answer::List(page, _), Version::V03) => self.write_list(&page, &mut out),
+            (Answer::Push(config), Version::V1) => codec::encode_into(&config, &mut out),
+            (Answer::Push(config), Version::V03) => match self.binding {
+                Binding::JsonRpc => v03::json::write_push_config(&config, &mut out),
+                Binding::Rest => v03::rest::write_push_config(&config, &mut out),
+            },
+            (Answer::PushList(configs), Version::V1) => {
+                let next_page_token = String::new();
+                codec::encode_into(&ListTaskPushNotificationConfigsResponse { configs, next_page_token }, &mut out);
+            }
+            (Answer::PushList(configs), Version::V03) => match self.binding {
+                Binding::JsonRpc => v03::json::write_push_configs(&configs, &mut out),
+                Binding::Rest => v03::rest::write_push_configs(&configs, &mut out),
+            },
+            (Answer::PushDeleted, _) => out.extend_from_slice(match self.binding {
+                Binding::JsonRpc => b"null",
+                Binding::Rest => b"{}",
+            }),
         }
         Ok(out)
     }

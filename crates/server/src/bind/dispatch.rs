@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nuncio_protocol::{
-    CancelTaskRequest, Error, ErrorKind, GetTaskRequest, ListTasksRequest, ListTasksResponse, Message,
-    SendMessageRequest, SubscribeToTaskRequest,
+    CancelTaskRequest, Error, ErrorKind, GetTaskRequest, ListTaskPushNotificationConfigsRequest, ListTasksRequest,
+    ListTasksResponse, Message, SendMessageRequest, SubscribeToTaskRequest, TaskPushNotificationConfig,
+    TaskPushNotificationConfigRequest,
 };
 
 use tracing::Instrument;
 
 use super::{App, StreamPlace};
 use crate::call::{Call, Version};
-use crate::engine::{Close, Handle, Over, Sent, Subscription, TaskJson};
+use crate::engine::{Close, Handle, Over, Sent, Subscription, TaskJson, not_supported};
 use crate::metrics::Operation;
 
 /// The longest name of a tenant: it is kept with every task.
@@ -29,8 +30,14 @@ pub(crate) enum Request {
     List(ListTasksRequest),
     Cancel(CancelTaskRequest),
     Subscribe(SubscribeToTaskRequest),
-    /// Any of the four operations on webhooks.
-    Push(Operation),
+    PushCreate(TaskPushNotificationConfig),
+    /// The same, with the token as a bearer token.
+    PushCreateBearer(TaskPushNotificationConfig),
+    PushGet(TaskPushNotificationConfigRequest),
+    PushList(ListTaskPushNotificationConfigsRequest),
+    PushDelete(TaskPushNotificationConfigRequest),
+    /// Any of the four where there are no webhooks, unread.
+    NoPush(Operation),
     ExtendedCard,
 }
 
@@ -44,6 +51,12 @@ pub(crate) enum Answer {
     Message(Message),
     /// A page of tasks, and whether artifacts were asked for.
     List(ListTasksResponse, bool),
+    /// A webhook.
+    Push(TaskPushNotificationConfig),
+    /// The webhooks of a task.
+    PushList(Vec<TaskPushNotificationConfig>),
+    /// A webhook is gone.
+    PushDeleted,
 }
 
 /// An answer, or a stream of events.
@@ -52,6 +65,12 @@ pub(crate) enum Outcome {
     Stream(Subscription, StreamPlace),
     /// A stream whose only event is a direct answer.
     StreamOfOne(Message),
+}
+
+impl From<Answer> for Outcome {
+    fn from(answer: Answer) -> Self {
+        Self::Answer(answer)
+    }
 }
 
 impl Request {
@@ -63,7 +82,11 @@ impl Request {
             Self::List(_) => Operation::List,
             Self::Cancel(_) => Operation::Cancel,
             Self::Subscribe(_) => Operation::Subscribe,
-            Self::Push(operation) => *operation,
+            Self::PushCreate(_) | Self::PushCreateBearer(_) => Operation::PushCreate,
+            Self::PushGet(_) => Operation::PushGet,
+            Self::PushList(_) => Operation::PushList,
+            Self::PushDelete(_) => Operation::PushDelete,
+            Self::NoPush(operation) => *operation,
             Self::ExtendedCard => Operation::ExtendedCard,
         }
     }
@@ -76,7 +99,10 @@ impl Request {
             Self::List(request) => &request.tenant,
             Self::Cancel(request) => &request.tenant,
             Self::Subscribe(request) => &request.tenant,
-            Self::Push(_) | Self::ExtendedCard => "",
+            Self::PushCreate(request) | Self::PushCreateBearer(request) => &request.tenant,
+            Self::PushGet(request) | Self::PushDelete(request) => &request.tenant,
+            Self::PushList(request) => &request.tenant,
+            Self::NoPush(_) | Self::ExtendedCard => "",
         }
     }
 }
@@ -120,9 +146,22 @@ async fn carry_out(app: &App, call: Call, request: Request) -> Result<Outcome, E
             Ok(Outcome::Answer(Answer::Task(app.engine.cancel(&call, &request.id).await?)))
         }
         Request::Subscribe(request) => subscribe(app, &call, &request).await,
-        Request::Push(_) => {
-            Err(Error::new(ErrorKind::PushNotificationNotSupported, "This agent does not send push notifications"))
+        Request::PushCreate(config) => Ok(Answer::Push(app.engine.put_webhook(&call, &config, false).await?).into()),
+        Request::PushCreateBearer(config) => {
+            Ok(Answer::Push(app.engine.put_webhook(&call, &config, true).await?).into())
         }
+        Request::PushGet(request) => {
+            Ok(Answer::Push(app.engine.get_webhook(&call, &request.task_id, &request.id).await?).into())
+        }
+        Request::PushList(request) => {
+            let all = app.engine.webhooks(&call, &request.task_id).await?;
+            Ok(Outcome::Answer(Answer::PushList(all)))
+        }
+        Request::PushDelete(request) => {
+            app.engine.delete_webhook(&call, &request.task_id, &request.id).await?;
+            Ok(Outcome::Answer(Answer::PushDeleted))
+        }
+        Request::NoPush(_) => Err(not_supported()),
         Request::ExtendedCard => {
             Err(Error::new(ErrorKind::UnsupportedOperation, "This agent has no extended card: its card says all"))
         }
@@ -195,7 +234,7 @@ fn check_send(app: &App, call: &Call, request: &SendMessageRequest) -> Result<()
         return Err(Error::new(ErrorKind::ExtensionSupportRequired, text).fact("uri", uri));
     }
     let push = request.configuration.as_ref().and_then(|c| c.task_push_notification_config.as_ref());
-    if push.is_some() {
+    if push.is_some() && !app.has_push() {
         let text = "This agent does not send push notifications: leave taskPushNotificationConfig out";
         return Err(Error::new(ErrorKind::PushNotificationNotSupported, text));
     }

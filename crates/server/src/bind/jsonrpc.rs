@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
 use nuncio_protocol::jsonrpc::{self, Id};
-use nuncio_protocol::{Error, ErrorKind, v03};
+use nuncio_protocol::{Error, ErrorKind, TaskPushNotificationConfigRequest, v03};
 
 use super::body::Body;
 use super::dialect::Dialect;
@@ -69,7 +69,7 @@ async fn carry_out(
         _ => {}
     }
     let call = params::call(app, parts, caller, dialect.version, params::path_tenant(parts));
-    let read = read(request);
+    let read = read(request, app.has_push());
     let operation = read.as_ref().map_or_else(|_| operation(&request.method), Request::operation);
     app.metrics.call(operation, dialect.binding, dialect.version);
     let extensions = call.extensions.clone();
@@ -114,8 +114,15 @@ fn operation(method: &str) -> Operation {
 }
 
 /// Reads the parameters of a method.
-fn read(request: &jsonrpc::Request<'_>) -> Result<Request, Error> {
+fn read(request: &jsonrpc::Request<'_>, push: bool) -> Result<Request, Error> {
     let old = request.params;
+    let operation = operation(&request.method);
+    // Whatever the parameters are, there is nothing to do with them.
+    if let Operation::PushCreate | Operation::PushGet | Operation::PushList | Operation::PushDelete = operation
+        && !push
+    {
+        return Ok(Request::NoPush(operation));
+    }
     Ok(match &*request.method {
         "SendMessage" => Request::Send(request.params()?),
         "SendStreamingMessage" => Request::Stream(request.params()?),
@@ -128,14 +135,23 @@ fn read(request: &jsonrpc::Request<'_>) -> Result<Request, Error> {
         "tasks/get" => Request::Get(v03::json::read_get_params(old)?),
         "tasks/cancel" => Request::Cancel(v03::json::read_cancel_params(old)?),
         "tasks/resubscribe" => Request::Subscribe(v03::json::read_subscribe_params(old)?),
-        method => match operation(method) {
-            Operation::Unknown => {
-                let text = "There is no such method in A2A 1.0 or 0.3";
-                return Err(Error::new(ErrorKind::MethodNotFound, text));
+        "CreateTaskPushNotificationConfig" => Request::PushCreate(request.params()?),
+        "GetTaskPushNotificationConfig" => {
+            let request: TaskPushNotificationConfigRequest = request.params()?;
+            // In 0.3 the first one is meant; here it is a mistake.
+            if request.id.is_empty() {
+                return Err(Error::invalid("id", "is required"));
             }
-            Operation::ExtendedCard => Request::ExtendedCard,
-            push => Request::Push(push),
-        },
+            Request::PushGet(request)
+        }
+        "ListTaskPushNotificationConfigs" => Request::PushList(request.params()?),
+        "DeleteTaskPushNotificationConfig" => Request::PushDelete(request.params()?),
+        "tasks/pushNotificationConfig/set" => Request::PushCreate(v03::json::read_push_set_params(old)?),
+        "tasks/pushNotificationConfig/get" => Request::PushGet(v03::json::read_push_get_params(old)?),
+        "tasks/pushNotificationConfig/list" => Request::PushList(v03::json::read_push_list_params(old)?),
+        "tasks/pushNotificationConfig/delete" => Request::PushDelete(v03::json::read_push_delete_params(old)?),
+        _ if operation == Operation::ExtendedCard => Request::ExtendedCard,
+        _ => return Err(Error::new(ErrorKind::MethodNotFound, "There is no such method in A2A 1.0 or 0.3")),
     })
 }
 

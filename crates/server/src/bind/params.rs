@@ -64,8 +64,17 @@ pub(crate) fn call(app: &App, parts: &Parts, caller: Arc<str>, version: Version,
         version,
         extensions: app.card(tenant).activated(&extensions(&parts.headers)),
         idempotency_key: header(&parts.headers, "idempotency-key").map(Arc::from),
+        traceparent: header(&parts.headers, "traceparent").filter(|text| is_trace(text)).map(Arc::from),
         after: header(&parts.headers, "last-event-id").and_then(|id| id.trim().parse().ok()),
     }
+}
+
+/// `00-` and the ids of trace and parent, as W3C has it.
+fn is_trace(text: &str) -> bool {
+    let hex = |part: &str, length| part.len() == length && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let parts: Vec<_> = text.split('-').collect();
+    matches!(&*parts, [version, trace, parent, flags]
+        if hex(version, 2) && hex(trace, 32) && hex(parent, 16) && hex(flags, 2))
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use nuncio_protocol::{
-    CancelTaskRequest, Error, ErrorKind, GetTaskRequest, ListTasksRequest, SendMessageRequest, SubscribeToTaskRequest,
+    CancelTaskRequest, Error, ErrorKind, GetTaskRequest, ListTaskPushNotificationConfigsRequest, ListTasksRequest,
+    SendMessageRequest, SubscribeToTaskRequest, TaskPushNotificationConfig, TaskPushNotificationConfigRequest,
     TaskState, Timestamp, codec, v03,
 };
 
@@ -32,13 +33,18 @@ enum Verb<'a> {
     List,
     Cancel(Cow<'a, str>),
     Subscribe(Cow<'a, str>),
-    Push(Operation),
+    PushCreate(Cow<'a, str>),
+    PushList(Cow<'a, str>),
+    PushGet(Cow<'a, str>, Cow<'a, str>),
+    PushDelete(Cow<'a, str>, Cow<'a, str>),
     ExtendedCard,
 }
 
 /// Whether a path belongs to this binding, and with which version.
 enum Found<'a> {
     Route(Route<'a>, Version),
+    /// A path of earlier agents, whose answers look like the results of JSON-RPC.
+    Alias(Verb<'a>),
     WrongMethod(&'static str, Version),
     Nothing(Version),
 }
@@ -52,16 +58,16 @@ pub(crate) fn takes_body(method: &Method) -> bool {
 pub(crate) async fn handle(app: &App, parts: &Parts, caller: Arc<str>, body: Result<Bytes, Error>) -> Response<Body> {
     let asked = params::version(parts);
     let hint = asked.as_ref().ok().copied().flatten();
-    let (route, version) = match find(parts, hint) {
-        Found::Route(route, version) => (route, version),
+    let (route, dialect, alias) = match find(parts, hint) {
+        Found::Route(route, version) => (route, Dialect::rest(version), false),
+        Found::Alias(verb) => (Route { tenant: "".into(), verb }, Dialect::rest(Version::V03), true),
         Found::WrongMethod(allow, version) => return wrong_method(parts, version, allow),
         Found::Nothing(version) => {
             let error = Error::new(ErrorKind::MethodNotFound, "There is nothing at this path");
             return failure(parts, Dialect::rest(version), &error, StatusCode::NOT_FOUND);
         }
     };
-    let dialect = Dialect::rest(version);
-    match carry_out(app, parts, caller, asked, dialect, route, body).await {
+    match carry_out(app, parts, caller, asked, (dialect, alias), route, body).await {
         Ok(response) => response,
         Err(error) => {
             app.metrics.errors.inc();
@@ -76,7 +82,7 @@ async fn carry_out(
     parts: &Parts,
     caller: Arc<str>,
     asked: Result<Option<Version>, Error>,
-    dialect: Dialect,
+    (dialect, alias): (Dialect, bool),
     route: Route<'_>,
     body: Result<Bytes, Error>,
 ) -> Result<Response<Body>, Error> {
@@ -92,13 +98,17 @@ async fn carry_out(
         tenant => tenant.clone(),
     };
     let call = params::call(app, parts, caller, dialect.version, &tenant);
-    let read = read(parts, dialect.version, &route.verb, &body);
+    let read = match operation(&route.verb) {
+        operation if is_push(operation) && !app.has_push() => Ok(Request::NoPush(operation)),
+        _ => read(parts, dialect.version, &route.verb, &body, alias),
+    };
     let operation = read.as_ref().map_or_else(|_| operation(&route.verb), Request::operation);
     app.metrics.call(operation, Binding::Rest, dialect.version);
     let extensions = call.extensions.clone();
     let mut response = match dispatch(app, call, read?).await? {
         Outcome::Answer(answer) => {
-            bytes_response(StatusCode::OK, media_type(parts, dialect.version), dialect.answer(answer)?)
+            let form = if alias { Dialect::rpc(dialect.version) } else { dialect };
+            bytes_response(StatusCode::OK, media_type(parts, dialect.version), form.answer(answer)?)
         }
         Outcome::Stream(subscription, place) => sse::response(app, subscription, place, dialect, None),
         Outcome::StreamOfOne(message) => sse::one(dialect, None, &dialect.message_event(message)),
@@ -120,6 +130,14 @@ fn find<'a>(parts: &'a Parts, version: Option<Version>) -> Found<'a> {
             Ok(None) => Found::Nothing(Version::V03),
             Err(allow) => Found::WrongMethod(allow, Version::V03),
         };
+    }
+    // Here too, `/a2a` is a tenant for whoever speaks 1.0.
+    if segments.first() == Some(&"a2a") && version != Some(Version::V1) {
+        match alias(&parts.method, &segments[1..]) {
+            Ok(Some(verb)) => return Found::Alias(verb),
+            Ok(None) => {}
+            Err(allow) => return Found::WrongMethod(allow, Version::V03),
+        }
     }
     let nothing = Found::Nothing(version.unwrap_or(Version::V1));
     match verb(&parts.method, &segments, Version::V1) {
@@ -155,18 +173,42 @@ fn verb<'a>(method: &Method, segments: &[&'a str], version: Version) -> Result<O
                 Some(_) => need(post || get, "GET, POST", Verb::Subscribe(id)),
             }
         }
-        ["tasks", _, "pushNotificationConfigs"] => match *method {
-            Method::POST => Ok(Some(Verb::Push(Operation::PushCreate))),
-            Method::GET => Ok(Some(Verb::Push(Operation::PushList))),
-            _ => Err("GET, POST"),
-        },
-        ["tasks", _, "pushNotificationConfigs", _] => match *method {
-            Method::GET => Ok(Some(Verb::Push(Operation::PushGet))),
-            Method::DELETE => Ok(Some(Verb::Push(Operation::PushDelete))),
-            _ => Err("GET, DELETE"),
-        },
+        ["tasks", task, "pushNotificationConfigs"] => webhooks(method, task),
+        ["tasks", task, "pushNotificationConfigs", id] => {
+            let (Some(task), Some(id)) = (params::segment(task), params::segment(id)) else { return Ok(None) };
+            match *method {
+                Method::GET => Ok(Some(Verb::PushGet(task, id))),
+                Method::DELETE => Ok(Some(Verb::PushDelete(task, id))),
+                _ => Err("GET, DELETE"),
+            }
+        }
         _ => Ok(None),
     }
+}
+
+/// The paths below `/a2a` that earlier agents have.
+fn alias<'a>(method: &Method, segments: &[&'a str]) -> Result<Option<Verb<'a>>, &'static str> {
+    match segments {
+        ["tasks", task, "pushNotificationConfig"] => webhooks(method, task),
+        ["tasks", task] if !task.ends_with(":cancel") && !task.ends_with(":subscribe") => {
+            let Some(task) = params::segment(task).filter(|task| !task.is_empty()) else { return Ok(None) };
+            if method == Method::GET { Ok(Some(Verb::Get(task))) } else { Err("GET") }
+        }
+        _ => Ok(None),
+    }
+}
+
+fn webhooks<'a>(method: &Method, task: &'a str) -> Result<Option<Verb<'a>>, &'static str> {
+    let Some(task) = params::segment(task) else { return Ok(None) };
+    match *method {
+        Method::POST => Ok(Some(Verb::PushCreate(task))),
+        Method::GET => Ok(Some(Verb::PushList(task))),
+        _ => Err("GET, POST"),
+    }
+}
+
+fn is_push(operation: Operation) -> bool {
+    matches!(operation, Operation::PushCreate | Operation::PushGet | Operation::PushList | Operation::PushDelete)
 }
 
 /// `{id}`, `{id}:cancel` or `{id}:subscribe`; an id may hold colons itself.
@@ -187,13 +229,16 @@ fn operation(verb: &Verb<'_>) -> Operation {
         Verb::List => Operation::List,
         Verb::Cancel(_) => Operation::Cancel,
         Verb::Subscribe(_) => Operation::Subscribe,
-        Verb::Push(operation) => *operation,
+        Verb::PushCreate(_) => Operation::PushCreate,
+        Verb::PushList(_) => Operation::PushList,
+        Verb::PushGet(..) => Operation::PushGet,
+        Verb::PushDelete(..) => Operation::PushDelete,
         Verb::ExtendedCard => Operation::ExtendedCard,
     }
 }
 
 /// Reads path, query and body; what the path says wins.
-fn read(parts: &Parts, version: Version, verb: &Verb<'_>, body: &[u8]) -> Result<Request, Error> {
+fn read(parts: &Parts, version: Version, verb: &Verb<'_>, body: &[u8], alias: bool) -> Result<Request, Error> {
     Ok(match (verb, version) {
         (Verb::Send, Version::V1) => Request::Send(send_body(body)?),
         (Verb::Stream, Version::V1) => Request::Stream(send_body(body)?),
@@ -228,9 +273,26 @@ fn read(parts: &Parts, version: Version, verb: &Verb<'_>, body: &[u8]) -> Result
         (Verb::Subscribe(id), Version::V03) => {
             Request::Subscribe(SubscribeToTaskRequest { id: (&**id).into(), ..SubscribeToTaskRequest::default() })
         }
-        (Verb::Push(operation), _) => Request::Push(*operation),
+        (Verb::PushCreate(task), version) => {
+            let config = match version {
+                Version::V1 => codec::decode(body)?,
+                Version::V03 => v03::rest::read_push_set_params(body)?,
+            };
+            let config = TaskPushNotificationConfig { task_id: (&**task).into(), ..config };
+            if alias { Request::PushCreateBearer(config) } else { Request::PushCreate(config) }
+        }
+        (Verb::PushList(task), _) => Request::PushList(ListTaskPushNotificationConfigsRequest {
+            task_id: (&**task).into(),
+            ..ListTaskPushNotificationConfigsRequest::default()
+        }),
+        (Verb::PushGet(task, id), _) => Request::PushGet(webhook(task, id)),
+        (Verb::PushDelete(task, id), _) => Request::PushDelete(webhook(task, id)),
         (Verb::ExtendedCard, _) => Request::ExtendedCard,
     })
+}
+
+fn webhook(task: &str, id: &str) -> TaskPushNotificationConfigRequest {
+    TaskPushNotificationConfigRequest { task_id: task.into(), id: id.into(), ..Default::default() }
 }
 
 fn send_body(body: &[u8]) -> Result<SendMessageRequest, Error> {

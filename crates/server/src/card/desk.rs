@@ -5,13 +5,13 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::{CardOptions, Cards};
-use crate::engine::Exposure;
+use crate::engine::EngineOptions;
 use crate::engine::roster::Roster;
 
 /// Where the cards lie.
 pub(crate) struct Desk {
     roster: Roster,
-    exposure: Exposure,
+    engine: EngineOptions,
     options: CardOptions,
     protected: bool,
     /// With the revision of the agents that they describe.
@@ -19,10 +19,10 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) fn new(roster: Roster, exposure: Exposure, options: CardOptions, protected: bool) -> Self {
-        let cards = Arc::new(Cards::new(&roster, exposure, &options, protected));
+    pub(crate) fn new(roster: Roster, engine: &EngineOptions, options: CardOptions, protected: bool) -> Self {
+        let cards = Arc::new(Cards::new(&roster, engine, &options, protected));
         let cards = RwLock::new((revision(&roster), cards));
-        Self { roster, exposure, options, protected, cards }
+        Self { roster, engine: engine.clone(), options, protected, cards }
     }
 
     /// The cards as they are now.
@@ -34,7 +34,7 @@ impl Desk {
                 return made.1.clone();
             }
         }
-        let cards = Arc::new(Cards::new(&self.roster, self.exposure, &self.options, self.protected));
+        let cards = Arc::new(Cards::new(&self.roster, &self.engine, &self.options, self.protected));
         *self.cards.write() = (revision, cards.clone());
         cards
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use nuncio_protocol::{
-    ContextId, Error, ErrorKind, Message, Metadata, SendMessageRequest, StreamResponse, Task, TaskId, TaskState,
-    TaskStatus, Timestamp, codec,
+    ContextId, Error, ErrorKind, Message, Metadata, SendMessageRequest, StreamResponse, Task, TaskId,
+    TaskPushNotificationConfig, TaskState, TaskStatus, Timestamp, codec,
 };
 
 use super::approval::HITL;
@@ -22,6 +22,7 @@ use super::{
     Engine, IdempotentSend, KEY_LIFE, TaskJson, append_error, carry_through, micros, now, shutting_down, store_error,
 };
 use crate::call::Call;
+use crate::push::Ringer;
 use crate::store::{
     Created, IdempotencyKey, Lease, ListQuery, NewTask, Scope, Seq, State, StoreError, TaskKey, TaskRow,
 };
@@ -108,6 +109,8 @@ impl Engine {
         let mut message = request.message.ok_or_else(|| Error::invalid("message", "is required"))?;
         check_ids(&message)?;
         self.keep_extensions(call, &mut message);
+        let push = request.configuration.and_then(|configuration| configuration.task_push_notification_config);
+        push.as_ref().map_or(Ok(()), |push| self.check_inline(push))?;
         let key = self.idempotency_key(call, &message)?;
         let _turnstile = match &key {
             Some(key) => Some(self.keys[self.stripe(&call.scope, key)].lock().await),
@@ -130,7 +133,7 @@ impl Engine {
             }
             let arrival = Arrival::new(self, &call.scope, &served.name, &message, &request.metadata);
             served.agent.admit(&arrival).await?;
-            return self.new_task(call, message, served, key).await;
+            return self.new_task(call, message, served, key, push).await;
         }
         let row = self.find(&call.scope, &message.task_id).await?;
         check_follow_up(&row, &message)?;
@@ -138,6 +141,10 @@ impl Engine {
         if let Some(served) = self.roster.get(&row.agent) {
             let arrival = Arrival::new(self, &call.scope, &served.name, &message, &request.metadata);
             served.agent.admit(&arrival).await?;
+        }
+        if let Some(push) = push {
+            let push = self.webhook(call, &push, &row.id, row.seq, false)?;
+            self.store_webhook(&row, push).await?;
         }
         self.follow_up(&row, Box::new(Incoming { message, key })).await
     }
@@ -186,8 +193,11 @@ impl Engine {
         mut message: Message,
         served: &Served,
         key: Option<IdempotencyKey>,
+        push: Option<TaskPushNotificationConfig>,
     ) -> Result<Sent, Error> {
         let id = TaskId::fresh();
+        let push = push.map(|push| self.webhook(call, &push, &id, 0, false)).transpose()?;
+        let told = push.is_some();
         message.task_id = id.clone();
         let context = message.context_id.clone();
         let room = self.schedule.reserve(&call.scope, &context).map_err(|Full| full())?;
@@ -206,8 +216,8 @@ impl Engine {
         let event = StreamResponse::Task(task);
         let body = codec::encode(&event);
         let StreamResponse::Task(task) = event else { return Err(Error::internal()) };
-        let (store, events) = (self.store.clone(), self.metrics.events.clone());
-        let live = Live::fresh(call.scope.clone(), served.name.clone(), task, body.clone(), store, events);
+        let (store, ties) = (self.store.clone(), (self.metrics.events.clone(), Ringer::of(&self.hub.bell)));
+        let live = Live::fresh(call.scope.clone(), served.name.clone(), task, body.clone(), store, ties);
         let live = Arc::new(live);
         let job = Job::new(self.hub.hold(live.clone()), message, room == Room::Now);
         let start = if room == Room::Now && served.agent.is_pure() {
@@ -227,7 +237,7 @@ impl Engine {
             at: at.as_micros(),
             lease: self.lease_for(room),
             key,
-            push: None,
+            push,
             early: live.early(),
         };
         let seq = new.seq();
@@ -249,6 +259,9 @@ impl Engine {
         self.metrics.events.inc();
         live.stored(task_key, seq);
         let live = self.hub.insert(&live);
+        if told {
+            self.hub.bell.ring(task_key);
+        }
         tracing::debug!(task = %live.id, context = %live.context_id, "a task was accepted");
         match start {
             Start::With(job) => self.submit(*job, room),

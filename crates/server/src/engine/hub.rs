@@ -8,6 +8,7 @@ use prometheus_client::metrics::counter::Counter;
 
 use super::live::Live;
 use crate::map::Map;
+use crate::push::{Bell, Ringer};
 use crate::store::{Store, TaskKey, TaskRow};
 
 /// One [`Live`] per task for all who need it; it goes when the last of them has gone.
@@ -15,6 +16,8 @@ pub(crate) struct Hub {
     tasks: Mutex<Map<TaskKey, Weak<Live>>>,
     /// Counts the events that these tasks write.
     events: Counter,
+    /// Rung by tasks that have news for their webhooks.
+    pub(crate) bell: Arc<Bell>,
 }
 
 /// A hold on a task in memory.
@@ -47,7 +50,7 @@ impl Drop for Held {
 impl Hub {
     /// Without tasks.
     pub(crate) fn new(events: Counter) -> Arc<Self> {
-        Arc::new(Self { tasks: Mutex::default(), events })
+        Arc::new(Self { tasks: Mutex::default(), events, bell: Arc::default() })
     }
 
     /// A hold on a task, which forgets the task when it was the last one.
@@ -70,7 +73,7 @@ impl Hub {
         {
             return self.hold(live);
         }
-        let live = Arc::new(Live::known(row, store.clone(), self.events.clone()));
+        let live = Arc::new(Live::known(row, store.clone(), self.events.clone(), Ringer::of(&self.bell)));
         tasks.insert(row.key, Arc::downgrade(&live));
         self.hold(live)
     }

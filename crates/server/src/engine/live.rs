@@ -20,6 +20,7 @@ use tokio::sync::{Notify, OnceCell};
 
 use super::event::{Event, Update};
 use super::fold::Fold;
+use crate::push::Ringer;
 use crate::store::{
     Acknowledge, Append, AppendError, Early, IdempotencyKey, Scope, Seq, State, Store, TaskKey, TaskRow,
 };
@@ -72,6 +73,8 @@ pub(crate) struct Live {
     store: Arc<dyn Store>,
     /// Counts what is handed to the store.
     events: Counter,
+    /// Tells the task's webhooks.
+    pub(crate) ringer: Ringer,
 }
 
 #[derive(Default)]
@@ -111,7 +114,7 @@ pub(crate) struct Progress {
 
 impl Live {
     /// A task that is known to the store; its fold is loaded by whoever needs it first.
-    pub(crate) fn known(row: &TaskRow, store: Arc<dyn Store>, events: Counter) -> Self {
+    pub(crate) fn known(row: &TaskRow, store: Arc<dyn Store>, events: Counter, ringer: Ringer) -> Self {
         Self {
             key: row.key.into(),
             scope: row.scope.clone(),
@@ -127,6 +130,7 @@ impl Live {
             lost: Notify::new(),
             store,
             events,
+            ringer,
         }
     }
 
@@ -138,7 +142,7 @@ impl Live {
         task: Task,
         first: Bytes,
         store: Arc<dyn Store>,
-        events: Counter,
+        (events, ringer): (Counter, Ringer),
     ) -> Self {
         let (id, context_id) = (task.id.clone(), task.context_id.clone());
         let first = Event::written(1, first, Some(task.status.state), None);
@@ -164,6 +168,7 @@ impl Live {
             lost: Notify::new(),
             store,
             events,
+            ringer,
         }
     }
 
@@ -520,6 +525,7 @@ impl Live {
         }
         drop(guard);
         self.moved.notify_waiters();
+        self.ringer.news(self.key());
     }
 }
 

@@ -131,6 +131,10 @@ impl Engine {
         let row = self.store.task_by_key(live.key()).await?.ok_or(StoreError::Closed)?;
         let (fold, seq) = self.fold(&row).await?;
         live.fill(fold, &row, seq);
+        // Who puts a webhook here later finds this task in memory, and arms it.
+        if self.push.is_some() && self.store.pushes(live.key()).await?.iter().any(|push| push.due.is_some()) {
+            live.ringer.arm();
+        }
         Ok(())
     }
 

@@ -84,11 +84,9 @@ pub enum KeyError {
 /// Which webhook a secret belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context<'a> {
-    /// The tenant of the task.
-    pub tenant: &'a str,
-    /// The task.
-    pub task: &'a str,
-    /// The id of the webhook inside of the task.
+    /// Where it leads.
+    pub url: &'a str,
+    /// Its id inside of the task.
     pub config: &'a str,
 }
 
@@ -208,6 +206,6 @@ fn decrypt(key: &RandomizedNonceKey, id: &str, context: Context<'_>, text: &[u8]
 
 /// What a secret is bound to. Each part has its length before it, so that no two contexts look the same.
 fn bound(id: &str, context: Context<'_>) -> Vec<u8> {
-    let parts = [VERSION, id, context.tenant, context.task, context.config];
+    let parts = [VERSION, id, context.url, context.config];
     parts.iter().flat_map(|part| (part.len() as u64).to_be_bytes().into_iter().chain(part.bytes())).collect()
 }

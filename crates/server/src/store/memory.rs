@@ -11,8 +11,8 @@ use nuncio_protocol::{PushId, TaskId};
 use parking_lot::Mutex;
 
 use super::{
-    Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope, Seq,
-    Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
+    Append, Backlog, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope,
+    Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 use log::Log;
 
@@ -120,8 +120,20 @@ impl Store for MemoryStore {
         Ok(self.log.lock().due_pushes(now, limit))
     }
 
-    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
+    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<bool, StoreError> {
         self.write(|log| log.advance_push(task, config))
+    }
+
+    async fn wake_pushes(&self, now: Micros) -> Result<usize, StoreError> {
+        self.write(|log| log.wake_pushes(now))
+    }
+
+    async fn replay_push(&self, task: TaskKey, id: &PushId, now: Micros) -> Result<bool, StoreError> {
+        self.write(|log| log.replay_push(task, id, now))
+    }
+
+    async fn push_backlog(&self) -> Result<Backlog, StoreError> {
+        Ok(self.log.lock().push_backlog())
     }
 
     async fn session(&self, key: &SessionKey) -> Result<Option<Session>, StoreError> {

@@ -17,6 +17,7 @@ mod list;
 mod log;
 mod migrate;
 mod open;
+mod operator;
 mod push;
 mod queue;
 mod read;
@@ -38,8 +39,8 @@ use nuncio_protocol::{PushId, TaskId};
 use tokio::sync::watch;
 
 use super::{
-    Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope, Seq,
-    Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
+    Append, Backlog, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope,
+    Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 use error::At;
 use head::Heads;
@@ -47,6 +48,8 @@ use herald::Herald;
 use queue::Queue;
 use read::Readers;
 use writer::{Batch, Job, Question, Writer};
+
+pub use operator::{Operator, OperatorPush, Which};
 
 /// When a write counts as durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -232,8 +235,21 @@ impl Store for SqliteStore {
         self.readers.read(move |db| push::due(db, now, limit)).await
     }
 
-    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
+    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<bool, StoreError> {
         self.ask(move |batch| push::advance(batch, task, &config)).await
+    }
+
+    async fn wake_pushes(&self, now: Micros) -> Result<usize, StoreError> {
+        self.ask(move |batch| push::wake(batch, now)).await
+    }
+
+    async fn replay_push(&self, task: TaskKey, id: &PushId, now: Micros) -> Result<bool, StoreError> {
+        let id = id.clone();
+        self.ask(move |batch| push::replay(batch.db, task, &id, now)).await
+    }
+
+    async fn push_backlog(&self) -> Result<Backlog, StoreError> {
+        self.readers.read(push::backlog).await
     }
 
     async fn session(&self, key: &SessionKey) -> Result<Option<Session>, StoreError> {

@@ -63,6 +63,9 @@ where
         webhooks_fall_due_in_order
         a_webhook_cursor_never_moves_back
         a_webhook_can_come_with_the_task
+        a_replaced_webhook_takes_no_old_reports
+        webhooks_that_wait_can_be_woken
+        a_replay_moves_back_to_what_was_given_up
         sessions_are_kept_apart_and_replaced
         trim_forgets_old_sessions
         trim_removes_only_what_is_finished_and_old

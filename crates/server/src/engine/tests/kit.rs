@@ -169,7 +169,14 @@ pub(super) fn call() -> Call {
 }
 
 pub(super) fn call_after(after: Option<Seq>) -> Call {
-    Call { scope: Scope::default(), version: Version::V1, extensions: Vec::new(), idempotency_key: None, after }
+    Call {
+        scope: Scope::default(),
+        version: Version::V1,
+        extensions: Vec::new(),
+        idempotency_key: None,
+        traceparent: None,
+        after,
+    }
 }
 
 pub(super) fn message(script: &str) -> Message {

@@ -96,7 +96,7 @@ impl Rules {
             task,
             Bytes::new(),
             self.store.clone(),
-            prometheus_client::metrics::counter::Counter::default(),
+            (prometheus_client::metrics::counter::Counter::default(), crate::push::Ringer::of(&self.hub.bell)),
         ));
         live.stored(TaskKey(self.last_key), 1);
         let live = self.hub.insert(&live);

@@ -12,13 +12,13 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use crate::store::{
-    Append, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope, Seq,
-    Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
+    Append, Backlog, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope,
+    Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 
 enum Job {
     Append(Append),
-    Create(NewTask, oneshot::Sender<Result<Created, StoreError>>),
+    Create(Box<NewTask>, oneshot::Sender<Result<Created, StoreError>>),
     Claim((TaskKey, i64, Lease, bool), oneshot::Sender<Result<Option<TaskRow>, StoreError>>),
 }
 
@@ -65,7 +65,7 @@ impl Shaky {
                 Job::Append(append) if full => append.ack.refused(append.seq, no_space().into()),
                 Job::Append(append) => self.inner.append(append),
                 Job::Create(_, reply) if full => drop(reply.send(Err(no_space()))),
-                Job::Create(task, reply) => drop(reply.send(self.inner.create(task).await)),
+                Job::Create(task, reply) => drop(reply.send(self.inner.create(*task).await)),
                 Job::Claim(_, reply) if full => drop(reply.send(Err(no_space()))),
                 Job::Claim((task, epoch, lease, retry), reply) => {
                     drop(reply.send(self.inner.claim(task, epoch, lease, retry).await));
@@ -102,7 +102,7 @@ fn no_space() -> StoreError {
 impl Store for Shaky {
     async fn create(&self, task: NewTask) -> Result<Created, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.line_up(Job::Create(task, reply), answer).await
+        self.line_up(Job::Create(Box::new(task), reply), answer).await
     }
 
     fn append(&self, append: Append) {
@@ -172,8 +172,20 @@ impl Store for Shaky {
         self.inner.due_pushes(now, limit).await
     }
 
-    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
+    async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<bool, StoreError> {
         self.inner.advance_push(task, config).await
+    }
+
+    async fn wake_pushes(&self, now: Micros) -> Result<usize, StoreError> {
+        self.inner.wake_pushes(now).await
+    }
+
+    async fn replay_push(&self, task: TaskKey, id: &PushId, now: Micros) -> Result<bool, StoreError> {
+        self.inner.replay_push(task, id, now).await
+    }
+
+    async fn push_backlog(&self) -> Result<Backlog, StoreError> {
+        self.inner.push_backlog().await
     }
 
     async fn session(&self, key: &SessionKey) -> Result<Option<Session>, StoreError> {

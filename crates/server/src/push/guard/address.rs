@@ -68,16 +68,15 @@ fn is_public(address: IpAddr) -> bool {
 fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     let join = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match address.segments() {
-        // Mapped, compatible, translated (SIIT), and NAT64 by its well-known prefix.
+        // Mapped, compatible, translated (SIIT), NAT64 by its well-known prefix, and 6to4.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..]
         // ISATAP, in any network.
         | [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => [Some(join(high, low)), None],
         // NAT64 by the prefix for local use: the address goes around the byte that must be zero.
         [0x64, 0xff9b, 1, high, low, rest, ..] => [Some(join(high, low << 8 | rest >> 8)), None],
-        // 6to4.
-        [0x2002, high, low, ..] => [Some(join(high, low)), None],
         // Teredo: the server, and the client in reverse.
         [0x2001, 0, high, low, _, _, not_high, not_low] => [Some(join(high, low)), Some(join(!not_high, !not_low))],
         _ => [None, None],

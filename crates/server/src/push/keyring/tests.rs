@@ -9,7 +9,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
 use super::{Context, FILE, KeyError, Keyring, Sealed};
 
-const CONTEXT: Context<'static> = Context { tenant: "acme", task: "t-1", config: "c-1" };
+const CONTEXT: Context<'static> = Context { url: "https://a.example/", config: "c-1" };
 
 fn at(folder: &Path) -> Keyring {
     Keyring::open_in(folder, |_| None).unwrap()
@@ -70,11 +70,10 @@ fn a_secret_belongs_to_its_webhook() {
     let ring = at(folder.path());
     let sealed = ring.seal(CONTEXT, b"secret").unwrap();
     for other in [
-        Context { tenant: "evil", ..CONTEXT },
-        Context { task: "t-2", ..CONTEXT },
+        Context { url: "https://evil.example/", ..CONTEXT },
         Context { config: "c-2", ..CONTEXT },
-        Context { tenant: "acmet", task: "-1", ..CONTEXT },
-        Context { task: "c-1", config: "t-1", ..CONTEXT },
+        Context { url: "https://a.example/c", config: "-1" },
+        Context { url: "c-1", config: "https://a.example/" },
     ] {
         assert_eq!(ring.open(other, &sealed), Err(KeyError::Broken), "{other:?}");
     }

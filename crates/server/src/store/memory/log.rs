@@ -8,8 +8,8 @@ use bytes::Bytes;
 use nuncio_protocol::{PushId, TaskId};
 
 use super::super::{
-    Append, AppendError, Created, IdempotencyKey, Lease, ListPage, ListQuery, Micros, NewTask, PushConfig, Scope, Seq,
-    Session, SessionKey, State, StoreError, TaskKey, TaskRow,
+    Append, AppendError, Backlog, Created, IdempotencyKey, Lease, ListPage, ListQuery, Micros, NewTask, PushConfig,
+    Scope, Seq, Session, SessionKey, State, StoreError, TaskKey, TaskRow, WAITING,
 };
 use super::shelf::Shelf;
 
@@ -195,7 +195,8 @@ impl Log {
             return Err(StoreError::Failed { at: "memory".into(), what: "the task does not exist".into() });
         };
         let (id, due) = (config.id.clone(), config.due);
-        let old = entry.pushes.insert(id.clone(), config).and_then(|old| old.due);
+        let epoch = entry.pushes.get(&id).map_or(config.epoch, |old| config.epoch.max(old.epoch + 1));
+        let old = entry.pushes.insert(id.clone(), PushConfig { epoch, ..config }).and_then(|old| old.due);
         self.reschedule(task, id, old, due);
         Ok(())
     }
@@ -208,19 +209,53 @@ impl Log {
         true
     }
 
-    pub(super) fn advance_push(&mut self, task: TaskKey, config: PushConfig) {
-        let Some(entry) = self.tasks.get_mut(&task) else {
-            return;
+    pub(super) fn advance_push(&mut self, task: TaskKey, config: PushConfig) -> bool {
+        let counts = |push: &&mut PushConfig| push.acked <= config.acked && push.epoch == config.epoch;
+        let entry = self.tasks.get_mut(&task);
+        let Some(push) = entry.and_then(|entry| entry.pushes.get_mut(&config.id)).filter(counts) else {
+            return false;
         };
-        let Some(push) = entry.pushes.get_mut(&config.id).filter(|push| push.acked <= config.acked) else {
-            return;
+        let (old, body, version) = (push.due, push.body.clone(), push.version.clone());
+        let (id, due) = (config.id.clone(), config.due);
+        *push = PushConfig { body, version, ..config };
+        self.reschedule(task, id, old, due);
+        true
+    }
+
+    pub(super) fn wake_pushes(&mut self, now: Micros) -> usize {
+        let waiting: Vec<_> = self.due.iter().rev().take_while(|(due, ..)| *due == WAITING).cloned().collect();
+        for (_, task, id) in &waiting {
+            if let Some(push) = self.tasks.get_mut(task).and_then(|entry| entry.pushes.get_mut(id)) {
+                push.due = Some(now);
+            }
+            self.reschedule(*task, id.clone(), Some(WAITING), Some(now));
+        }
+        waiting.len()
+    }
+
+    pub(super) fn replay_push(&mut self, task: TaskKey, id: &PushId, now: Micros) -> bool {
+        let push = self.tasks.get_mut(&task).and_then(|entry| entry.pushes.get_mut(id));
+        let Some((push, dead)) = push.and_then(|push| push.dead.take().map(|dead| (push, dead))) else {
+            return false;
         };
-        let old = push.due;
-        push.acked = config.acked;
-        push.attempts = config.attempts;
-        push.due = config.due;
-        push.last_error = config.last_error;
-        self.reschedule(task, config.id, old, config.due);
+        let old = push.due.replace(now);
+        push.acked = push.acked.min(dead.from.saturating_sub(1));
+        (push.attempts, push.since, push.told) = (0, None, None);
+        push.epoch += 1;
+        self.reschedule(task, id.clone(), old, Some(now));
+        true
+    }
+
+    pub(super) fn push_backlog(&self) -> Backlog {
+        let mut backlog = Backlog::default();
+        for push in self.tasks.values().flat_map(|entry| entry.pushes.values()) {
+            if push.due.is_some_and(|due| due < WAITING) {
+                backlog.pending += 1;
+                backlog.oldest = [backlog.oldest, push.since].into_iter().flatten().min();
+            }
+            backlog.dead += push.dead.map_or(0, |dead| dead.count);
+        }
+        backlog
     }
 
     fn reschedule(&mut self, task: TaskKey, id: PushId, old: Option<Micros>, due: Option<Micros>) {

@@ -6,7 +6,11 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION: i64 = 0x4e75_6e63;
 
 /// Step n leads from schema n to n + 1. Steps are only ever added.
-const STEPS: &[&str] = &[include_str!("migrations/0001_log.sql"), include_str!("migrations/0002_session.sql")];
+const STEPS: &[&str] = &[
+    include_str!("migrations/0001_log.sql"),
+    include_str!("migrations/0002_session.sql"),
+    include_str!("migrations/0003_push.sql"),
+];
 
 /// The newest schema that this release knows.
 pub(super) const KNOWN: i64 = STEPS.len() as i64;

@@ -115,6 +115,13 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
+/// A connection beside those of a server that may be running.
+pub(super) fn beside(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    let db = Connection::open_with_flags(path, flags(access))?;
+    db.busy_timeout(PATIENCE)?;
+    Ok(db)
+}
+
 fn flags(access: OpenFlags) -> OpenFlags {
     // Every connection is used by one thread at a time, which Rust checks; SQLite need not lock.
     access | OpenFlags::SQLITE_OPEN_NO_MUTEX

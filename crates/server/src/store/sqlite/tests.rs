@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::{Durability, SqliteOptions, SqliteStore};
 use crate::store::{
-    Acknowledge, Append, AppendError, Created, IdempotencyKey, Lease, ListQuery, NewTask, PushConfig, Scope, Seq,
+    Acknowledge, Append, AppendError, Created, Dead, IdempotencyKey, Lease, ListQuery, NewTask, PushConfig, Scope, Seq,
     State, Store, StoreError, TaskKey, suite,
 };
 
@@ -120,6 +120,10 @@ async fn reopening_finds_everything_again() {
             attempts: 1,
             due: Some(9),
             last_error: Some("why".into()),
+            epoch: 4,
+            since: Some(7),
+            told: Some(State(2)),
+            dead: Some(Dead { from: 2, count: 1, at: 8 }),
         };
         task.push = Some(push.clone());
         let (scope, id, key) = (task.scope.clone(), task.id.clone(), task.key.clone().unwrap());

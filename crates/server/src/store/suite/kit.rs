@@ -60,6 +60,10 @@ pub(super) fn config(id: &str, due: Option<Micros>) -> PushConfig {
         attempts: 0,
         due,
         last_error: None,
+        epoch: 0,
+        since: None,
+        told: None,
+        dead: None,
     }
 }
 

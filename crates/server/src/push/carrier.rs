@@ -1,0 +1,229 @@
+//! Carries the events of one task to one webhook, from its cursor on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use nuncio_protocol::v03;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::desk::{Desk, now};
+use super::hook::{Hook, headers_of};
+use super::pick::{Form, Glance, whole};
+use super::retry::{Verdict, verdict};
+use super::sign::Notice;
+use crate::call::Version;
+use crate::engine::Event;
+use crate::store::{Dead, Micros, PushConfig, Seq, State, StoreError, TaskKey, WAITING};
+
+/// How many events are read at once; between them, others get a place.
+const PAGE: usize = 32;
+const PAGE_BYTES: usize = 1 << 20;
+
+/// How much time of deliveries a crash may repeat.
+const SAVE_EVERY: Duration = Duration::from_millis(100);
+
+/// One webhook in hand.
+pub(super) struct Carrier<'a> {
+    desk: &'a Desk,
+    task: TaskKey,
+    /// The webhook with its cursor, ahead of the store until it is saved.
+    config: PushConfig,
+    saved: Instant,
+    /// Whether the task has no more events.
+    over: bool,
+}
+
+/// What comes after an event.
+enum Step {
+    Next,
+    /// The webhook waits, is stopped or was replaced; the cursor is saved.
+    End,
+}
+
+/// What is the same for all events of a webhook.
+struct Route {
+    hook: Hook,
+    host: String,
+    headers: HeaderMap,
+    version: Version,
+}
+
+impl<'a> Carrier<'a> {
+    pub(super) fn new(desk: &'a Desk, task: TaskKey, config: PushConfig) -> Self {
+        Self { desk, task, config, saved: Instant::now(), over: false }
+    }
+
+    /// Delivers until nothing is left, the receiver fails, or `stop`.
+    pub(super) async fn run(mut self, stop: &CancellationToken) -> Result<(), StoreError> {
+        let route = match self.route() {
+            Ok(route) => route,
+            Err(why) => {
+                tracing::error!(webhook = %self.config.id, why, "a stored webhook cannot be used");
+                return self.fail(why).await;
+            }
+        };
+        loop {
+            let place = tokio::select! {
+                place = self.desk.rooms.enter(&route.host) => place,
+                () = stop.cancelled() => None,
+            };
+            if place.is_none() {
+                return self.save().await.map(drop);
+            }
+            let mut events = self.read().await?;
+            if events.is_empty() {
+                // Armed first, so that what is written from here on rings.
+                if let Some(live) = self.desk.hub.get(self.task) {
+                    live.ringer.arm();
+                }
+                events = self.read().await?;
+            }
+            if events.is_empty() {
+                self.config.due = Some(WAITING);
+                return self.save().await.map(drop);
+            }
+            for event in events {
+                if let Step::End = self.step(&route, &event, stop).await? {
+                    return Ok(());
+                }
+            }
+            if self.over {
+                self.config.due = None;
+                return self.save().await.map(drop);
+            }
+        }
+    }
+
+    fn route(&self) -> Result<Route, String> {
+        let hook = Hook::read(&self.config)?;
+        let version = Version::parse(&self.config.version).unwrap_or(Version::V1);
+        let headers = hook.headers(&self.config.id, version, self.desk.options.keyring.as_deref())?;
+        Ok(Route { host: hook.host(), hook, headers, version })
+    }
+
+    /// The next events that are durable: those in memory, else from the log.
+    async fn read(&self) -> Result<Vec<Arc<Event>>, StoreError> {
+        if let Some(live) = self.desk.hub.get(self.task)
+            && live.loaded.initialized()
+            && live.broken().is_none()
+        {
+            let mut events = Vec::new();
+            if live.follow(self.config.acked, &mut events).found {
+                events.truncate(PAGE);
+                return Ok(events);
+            }
+        }
+        let events = self.desk.store.events(self.task, self.config.acked, PAGE, PAGE_BYTES).await?;
+        Ok(events.into_iter().map(|event| Arc::new(event.into())).collect())
+    }
+
+    /// Delivers one event, if this webhook gets it, and moves the cursor.
+    async fn step(&mut self, route: &Route, event: &Event, stop: &CancellationToken) -> Result<Step, StoreError> {
+        let glance = Glance::at(&event.body);
+        let told = self.config.told.map(|state| state.0);
+        if let Some(form) = glance.form(self.desk.options.events, told) {
+            let body = self.body(route.version, event, form).await?;
+            let event_id = format!("{}/{}", glance.task_id, event.seq);
+            let url = &*route.hook.url;
+            let notice = Notice { url, task_id: glance.task_id.as_str(), event_id: &event_id, body: &body };
+            let headers = headers_of(&route.headers, &notice, &self.desk.options);
+            let sent = tokio::select! {
+                sent = self.desk.options.guard.post(url, headers, body.clone(), self.desk.options.timeout) => sent,
+                () = stop.cancelled() => return self.save().await.map(|_| Step::End),
+            };
+            match verdict(&sent) {
+                Verdict::Delivered => {
+                    self.desk.metrics.push.delivered.inc();
+                    self.mend();
+                    if let Some(state) = glance.state {
+                        self.config.told = Some(State(state.number()));
+                    }
+                    if self.config.dead.is_none() {
+                        self.config.last_error = None;
+                    }
+                }
+                Verdict::Later(why, asked) => {
+                    if let Some(due) = self.failed(why, asked) {
+                        self.config.due = Some(due);
+                        self.save().await?;
+                        self.desk.due_at(due);
+                        return Ok(Step::End);
+                    }
+                    self.give_up(&event_id, event.seq);
+                }
+                Verdict::Never(why) => {
+                    self.desk.metrics.push.failed.inc();
+                    self.mend();
+                    self.config.last_error = Some(why);
+                    self.give_up(&event_id, event.seq);
+                }
+            }
+        }
+        self.config.acked = event.seq;
+        self.over = glance.is_last();
+        if self.saved.elapsed() >= SAVE_EVERY && !self.over && !self.save().await? {
+            return Ok(Step::End);
+        }
+        Ok(Step::Next)
+    }
+
+    async fn body(&self, version: Version, event: &Event, form: Form) -> Result<Bytes, StoreError> {
+        let whole = match form {
+            Form::AsIs => None,
+            Form::Whole(id) => whole(&*self.desk.store, self.task, &id, event.seq).await?,
+        };
+        Ok(match (version, whole) {
+            (Version::V1, None) => event.body.clone(),
+            (Version::V1, Some(body)) => body,
+            (Version::V03, None) => event.v03(v03::json::write_event),
+            (Version::V03, Some(body)) => Event::new(event.seq, body).v03(v03::json::write_event),
+        })
+    }
+
+    /// Counts a failure. When to try again, unless the event has had its attempts.
+    fn failed(&mut self, why: String, asked: Option<Duration>) -> Option<Micros> {
+        self.desk.metrics.push.failed.inc();
+        let (retry, at) = (&self.desk.options.retry, now());
+        self.config.attempts = self.config.attempts.saturating_add(1);
+        self.config.last_error = Some(why);
+        let since = *self.config.since.get_or_insert(at);
+        if retry.is_over(self.config.attempts, since, at) {
+            return None;
+        }
+        let pause = retry.pause(self.config.attempts, asked);
+        Some(at.saturating_add(i64::try_from(pause.as_micros()).unwrap_or(Micros::MAX)))
+    }
+
+    /// The receiver answers, so that the next event has all its attempts.
+    fn mend(&mut self) {
+        self.config.attempts = 0;
+        self.config.since = None;
+    }
+
+    /// Leaves an event behind. As long as the receiver is down, the ones behind it get one attempt each.
+    fn give_up(&mut self, event: &str, seq: Seq) {
+        self.desk.metrics.push.given_up.inc();
+        let why = self.config.last_error.as_deref().unwrap_or_default();
+        tracing::warn!(event, webhook = %self.config.id, why, "a webhook did not take an event, which was given up");
+        let (from, count) = self.config.dead.map_or((seq, 0), |dead| (dead.from, dead.count));
+        self.config.dead = Some(Dead { from, count: count + 1, at: now() });
+    }
+
+    /// A webhook that cannot be read is tried again when its operator may have mended that.
+    async fn fail(mut self, why: String) -> Result<(), StoreError> {
+        let due = self.failed(why, None).unwrap_or_else(|| now() + 3_600_000_000);
+        self.config.due = Some(due);
+        self.save().await?;
+        self.desk.due_at(due);
+        Ok(())
+    }
+
+    /// Stores how far the webhook has come. False when it is no longer the same.
+    async fn save(&mut self) -> Result<bool, StoreError> {
+        self.saved = Instant::now();
+        self.desk.store.advance_push(self.task, self.config.clone()).await
+    }
+}

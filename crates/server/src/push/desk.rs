@@ -1,0 +1,279 @@
+//! Who delivers what, when: one carrier per webhook with something to do, within the limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_protocol::{PushId, Timestamp};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::PushOptions;
+use super::carrier::Carrier;
+use crate::engine::hub::Hub;
+use crate::map::Map;
+use crate::metrics::Metrics;
+use crate::store::{Micros, PushConfig, Store, StoreError, TaskKey, WAITING};
+
+/// How often the store is asked what is due, beyond what is known here: another process may have replayed something.
+const POLL: Duration = Duration::from_secs(2);
+/// How many webhooks are started at once.
+const BATCH: usize = 256;
+/// Webhooks at work at the same time; most of them wait for a place among the posts.
+const MOST_CARRIERS: usize = 4096;
+/// How long carriers may take to end.
+const LAST_CALL: Duration = Duration::from_secs(2);
+/// How long to wait after the store failed.
+const BREATH: Duration = Duration::from_secs(1);
+
+/// A webhook of a task.
+type Slot = (TaskKey, PushId);
+
+/// Looks after all webhooks of this server.
+pub(crate) struct Desk {
+    pub(crate) options: PushOptions,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) hub: Arc<Hub>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) rooms: Rooms,
+    busy: Mutex<Map<Slot, Busy>>,
+    /// The next moment at which a webhook is due, as far as is known here.
+    next: Mutex<Micros>,
+    /// Wakes the desk when a carrier has ended or `next` has changed.
+    woken: Notify,
+}
+
+/// A webhook that a carrier has in hand.
+struct Busy {
+    /// Whether there was news since.
+    again: bool,
+    stop: CancellationToken,
+}
+
+impl Desk {
+    /// A desk that does nothing until [`Desk::run`].
+    pub(crate) fn new(options: PushOptions, store: Arc<dyn Store>, hub: Arc<Hub>, metrics: Arc<Metrics>) -> Arc<Self> {
+        Arc::new(Self {
+            rooms: Rooms::new(options.concurrent, options.per_host),
+            options,
+            store,
+            hub,
+            metrics,
+            busy: Mutex::default(),
+            next: Mutex::new(WAITING),
+            woken: Notify::new(),
+        })
+    }
+
+    /// A webhook is new, or has another address.
+    pub(crate) fn changed(&self, task: TaskKey, id: &PushId) {
+        self.interrupt(task, id);
+        self.hub.bell.ring(task);
+    }
+
+    /// Takes a webhook out of the hands of its carrier, which looks at it anew.
+    pub(crate) fn interrupt(&self, task: TaskKey, id: &PushId) {
+        if let Some(busy) = self.busy.lock().get_mut(&(task, id.clone())) {
+            busy.again = true;
+            busy.stop.cancel();
+        }
+    }
+
+    /// Delivers until `stop`.
+    pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
+        // Whatever was written just before the last end, nobody may have been told of.
+        if let Err(error) = self.store.wake_pushes(now()).await {
+            tracing::error!(%error, "webhooks could not be taken up: they go on when their tasks do");
+        }
+        let carriers = TaskTracker::new();
+        let mut polled: Option<Instant> = None;
+        loop {
+            let poll = polled.is_none_or(|at| at.elapsed() >= POLL);
+            if poll || now() >= *self.next.lock() {
+                self.take_due(&carriers, &stop).await;
+            }
+            if poll {
+                polled = Some(Instant::now());
+                self.count().await;
+            }
+            let more = self.take_rung(&carriers, &stop).await;
+            let until_due = u64::try_from(*self.next.lock() - now()).unwrap_or_default();
+            let pause = match self.room() {
+                // Whoever ends wakes the desk.
+                0 => POLL,
+                _ if more => Duration::ZERO,
+                _ => POLL.min(Duration::from_micros(until_due)),
+            };
+            tokio::select! {
+                () = self.hub.bell.heard() => {}
+                () = self.woken.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+                () = stop.cancelled() => break,
+            }
+        }
+        carriers.close();
+        let _ = tokio::time::timeout(LAST_CALL, carriers.wait()).await;
+    }
+
+    /// Starts what is due. Webhooks at work are still due in the store, and are among them.
+    async fn take_due(self: &Arc<Self>, carriers: &TaskTracker, stop: &CancellationToken) {
+        let room = self.room();
+        if room == 0 {
+            return;
+        }
+        *self.next.lock() = WAITING;
+        let limit = self.busy.lock().len() + room.min(BATCH);
+        match self.store.due_pushes(now(), limit).await {
+            Ok(due) => {
+                if due.len() >= limit {
+                    *self.next.lock() = now();
+                }
+                for (task, config) in due {
+                    if !self.busy.lock().contains_key(&(task, config.id.clone())) {
+                        self.start((task, config.id), carriers, stop);
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, "webhooks that are due could not be read"),
+        }
+    }
+
+    /// Starts what has news, and says whether there is more that could be started.
+    async fn take_rung(self: &Arc<Self>, carriers: &TaskTracker, stop: &CancellationToken) -> bool {
+        let (tasks, more) = self.hub.bell.take(self.room().min(BATCH));
+        for task in tasks {
+            match self.store.pushes(task).await {
+                Ok(all) => {
+                    for config in all.into_iter().filter(is_ready) {
+                        self.start((task, config.id), carriers, stop);
+                    }
+                }
+                Err(StoreError::Closed) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "the webhooks of a task could not be read");
+                    self.hub.bell.ring(task);
+                    tokio::time::sleep(BREATH).await;
+                }
+            }
+        }
+        more && self.room() > 0
+    }
+
+    fn room(&self) -> usize {
+        MOST_CARRIERS.saturating_sub(self.busy.lock().len())
+    }
+
+    fn start(self: &Arc<Self>, slot: Slot, carriers: &TaskTracker, stop: &CancellationToken) {
+        let mut busy = self.busy.lock();
+        if let Some(busy) = busy.get_mut(&slot) {
+            busy.again = true;
+            return;
+        }
+        busy.insert(slot.clone(), Busy { again: true, stop: stop.child_token() });
+        drop(busy);
+        let (desk, stop) = (self.clone(), stop.clone());
+        carriers.spawn(async move {
+            while let Some(token) = desk.next_round(&slot, &stop) {
+                if let Err(error) = desk.carry(&slot, &token).await
+                    && error != StoreError::Closed
+                {
+                    tracing::warn!(%error, "a webhook waits for the store");
+                    desk.interrupt(slot.0, &slot.1);
+                    tokio::time::sleep(BREATH).await;
+                }
+            }
+            desk.woken.notify_one();
+        });
+    }
+
+    /// Whether a carrier has more to do; if not, others may start with its webhook.
+    fn next_round(&self, slot: &Slot, stop: &CancellationToken) -> Option<CancellationToken> {
+        let mut all = self.busy.lock();
+        let busy = all.get_mut(slot).filter(|busy| busy.again && !stop.is_cancelled());
+        let Some(busy) = busy else {
+            all.remove(slot);
+            return None;
+        };
+        busy.again = false;
+        busy.stop = stop.child_token();
+        Some(busy.stop.clone())
+    }
+
+    /// Reads a webhook as it is now: whoever had it in hand before has left it there.
+    async fn carry(&self, (task, id): &Slot, stop: &CancellationToken) -> Result<(), StoreError> {
+        let found = self.store.pushes(*task).await?.into_iter().find(|config| config.id == *id);
+        match found.filter(is_ready) {
+            Some(config) => Carrier::new(self, *task, config).run(stop).await,
+            None => Ok(()),
+        }
+    }
+
+    /// A webhook is due then.
+    pub(super) fn due_at(&self, at: Micros) {
+        let mut next = self.next.lock();
+        if at < *next {
+            *next = at;
+            self.woken.notify_one();
+        }
+    }
+
+    async fn count(&self) {
+        match self.store.push_backlog().await {
+            Ok(backlog) => self.metrics.push.backlog(backlog, now()),
+            Err(error) => tracing::debug!(%error, "webhooks could not be counted"),
+        }
+    }
+}
+
+/// Whether there may be something to do for a webhook now.
+fn is_ready(config: &PushConfig) -> bool {
+    config.due.is_some_and(|due| due == WAITING || due <= now())
+}
+
+pub(super) fn now() -> Micros {
+    Timestamp::now().as_micros()
+}
+
+/// Places among the posts: so many in all, and so many for each host, so that a slow one does not take them all.
+pub(super) struct Rooms {
+    all: Arc<Semaphore>,
+    hosts: Mutex<Map<String, Arc<Semaphore>>>,
+    per_host: usize,
+}
+
+/// A place among the posts.
+pub(super) struct Place {
+    _host: OwnedSemaphorePermit,
+    _all: OwnedSemaphorePermit,
+}
+
+impl Rooms {
+    fn new(all: usize, per_host: usize) -> Self {
+        let bounded = |n: usize| n.clamp(1, Semaphore::MAX_PERMITS);
+        Self { all: Arc::new(Semaphore::new(bounded(all))), hosts: Mutex::default(), per_host: bounded(per_host) }
+    }
+
+    /// Waits for a place. None when there will be no more.
+    pub(super) async fn enter(&self, host: &str) -> Option<Place> {
+        let own = self.host(host);
+        let host = own.acquire_owned().await.ok()?;
+        let all = self.all.clone().acquire_owned().await.ok()?;
+        Some(Place { _host: host, _all: all })
+    }
+
+    fn host(&self, host: &str) -> Arc<Semaphore> {
+        let mut hosts = self.hosts.lock();
+        if let Some(own) = hosts.get(host) {
+            return own.clone();
+        }
+        if hosts.len() >= MOST_CARRIERS {
+            // Whoever has or waits for a place holds on to it.
+            hosts.retain(|_, own| Arc::strong_count(own) > 1);
+        }
+        let own = Arc::new(Semaphore::new(self.per_host));
+        hosts.insert(host.to_owned(), own.clone());
+        own
+    }
+}
