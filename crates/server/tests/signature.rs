@@ -1,6 +1,6 @@
 //! What the server signs, the client believes, with the keys that the server shows.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::net::SocketAddr;
 use std::path::Path;

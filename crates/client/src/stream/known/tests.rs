@@ -32,12 +32,12 @@ fn snapshot(known: &Known) -> Task {
     }
 }
 
-/// The content with neighbouring texts joined, since pieces may be cut anywhere.
+/// The content with neighbouring texts joined, since pieces may be cut anywhere; an empty one is none.
 fn content(known: &Known) -> Vec<(String, Vec<String>)> {
     let joined = |artifact: &Artifact| {
         let mut all: Vec<String> = Vec::new();
         let mut open = false;
-        for part in &artifact.parts {
+        for part in artifact.parts.iter().filter(|part| part.as_text() != Some("")) {
             match (part.as_text(), open) {
                 (Some(text), true) => all.last_mut().expect("an open text").push_str(text),
                 (Some(text), false) => all.push(text.to_owned()),

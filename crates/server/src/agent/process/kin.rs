@@ -4,6 +4,7 @@
 //! do) still carries the mark that its environment began with. Only Linux tells the environment of other
 //! processes; elsewhere the group is all there is.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rustix::process::{Pid, Signal};
@@ -53,30 +54,31 @@ pub(crate) fn end_marked(mark: &str) -> usize {
     if mark.is_empty() {
         return 0;
     }
-    let mut ended = 0;
+    let mut ended = HashSet::new();
     for _ in 0..ROUNDS {
         let found = marked(mark);
-        if found == 0 {
+        if found.is_empty() {
             break;
         }
-        ended += found;
+        // The same one may still be on its way out.
+        ended.extend(found);
     }
-    ended
+    ended.len()
 }
 
 /// Ends those that carry `mark` now.
 #[cfg(target_os = "linux")]
-fn marked(mark: &str) -> usize {
+fn marked(mark: &str) -> Vec<Pid> {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
-    let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    let mut found = 0;
+    let mut found = Vec::new();
     for pid in numbers.filter_map(Pid::from_raw) {
         // Held before the look, so that the number cannot come to mean another process in between.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         let Ok(environment) = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())) else { continue };
         if carries(&environment, mark) && pidfd_send_signal(&handle, Signal::KILL).is_ok() {
-            found += 1;
+            found.push(pid);
         }
     }
     found
