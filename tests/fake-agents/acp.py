@@ -362,7 +362,7 @@ def main():
         message = json.loads(line)
         method, number = message.get("method"), message.get("id")
         if method is None:
-            if number in ANSWERS:
+            if isinstance(number, (int, str)) and number in ANSWERS:
                 ANSWERS[number].put(message)
         elif method == "session/cancel":
             CANCELLED.setdefault(message["params"]["sessionId"], threading.Event()).set()

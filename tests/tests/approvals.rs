@@ -61,7 +61,7 @@ async fn whoever_asks_on_one_wire_is_answered_on_any_other() {
             let events = nuncio_tests::Sse::open(ask.stream(&server, "approve it")).await.all().await;
             assert!(!events.is_empty());
             let waiting = server.rpc("ListTasks", json!({ "status": "TASK_STATE_INPUT_REQUIRED" })).await;
-            let task = waiting["tasks"][0].clone();
+            let task = waiting["result"]["tasks"][0].clone();
             let parts = json!([{ "kind": "text", "text": "y" }]);
             let request = match reply {
                 Wire::Rpc => server.rpc_request("SendMessage", &follow_up(&task, "y")),

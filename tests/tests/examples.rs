@@ -85,7 +85,9 @@ async fn the_conformance_agent_takes_webhooks_if_it_is_told_to() {
     assert_eq!(card["capabilities"]["pushNotifications"], true);
     let done = send(&example, "tck-complete-task-1").await;
     let path = format!("{}/tasks/{}/pushNotificationConfigs", example.1, done["task"]["id"].as_str().expect("an id"));
-    let create = client().post(&path).header("A2A-Version", "1.0").json(&json!({ "url": "http://127.0.0.1:9/hook" }));
+    let receiver = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/hook", receiver.local_addr().expect("an address"));
+    let create = client().post(&path).header("A2A-Version", "1.0").json(&json!({ "url": url }));
     let created: Value = create.send().await.expect("an answer").json().await.expect("JSON");
     assert!(created["id"].is_string(), "{created}");
     let listed = client().get(&path).header("A2A-Version", "1.0").send().await.expect("an answer");
