@@ -1,5 +1,6 @@
 //! What arrives when all goes well.
 
+use nuncio_client::NotificationVerifier;
 use nuncio_tests::{Server, Value, at_once, follow_up, id, json, message, state};
 
 use crate::receiver::{Post, Receiver};
@@ -40,6 +41,34 @@ async fn changes_of_state_and_whole_artifacts_arrive_in_order() {
         assert_eq!(header("authorization"), "Bearer s3cret");
         assert_eq!((header("x-a2a-notification-token"), header("a2a-notification-token")), ("t-1", "t-1"));
         assert_eq!((header("content-type"), header("traceparent")), ("application/a2a+json", trace));
+    }
+}
+
+#[tokio::test]
+async fn notifications_are_signed_and_secrets_are_sealed() {
+    let (mut server, receiver) = (Server::configured(ON), Receiver::start().await);
+    let hook = json!({ "url": receiver.url("hook"), "token": "plain-token",
+                       "authentication": { "scheme": "Bearer", "credentials": "plain-credentials" } });
+    let task = server.send_params(with_hook(message("hello"), hook)).await;
+    let posts = receiver.until_over().await;
+    let keys = format!("{}/.well-known/jwks.json", server.url);
+    let verifier =
+        NotificationVerifier::with_keys_at(&server.url, &receiver.url("hook"), &keys).expect("good addresses");
+    for post in &posts {
+        let signature = &post.headers["a2a-notification-signature"];
+        let found = verifier.verify(signature, &post.raw).await.expect("a good signature");
+        assert_eq!((found.task.as_str(), &found.event), (id(&task), &post.headers["a2a-event-id"]));
+        let mut changed = post.raw.clone();
+        changed[10] ^= 1;
+        assert!(verifier.verify(signature, &changed).await.is_err(), "a body that was changed");
+    }
+    assert_eq!(server.terminate(), Some(0));
+    for entry in std::fs::read_dir(server.data_dir()).expect("a folder").filter_map(Result::ok) {
+        let bytes = std::fs::read(entry.path()).unwrap_or_default();
+        for secret in ["plain-token", "plain-credentials"] {
+            let found = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+            assert!(!found, "{secret} in {}", entry.path().display());
+        }
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Post {
     /// Names in lower case.
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: Value,
+    /// The body, byte for byte.
+    pub(crate) raw: Vec<u8>,
 }
 
 impl Post {
@@ -184,8 +186,8 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Post> {
         let Some((name, value)) = line.trim_end().split_once(": ") else { break };
         headers.insert(name.to_ascii_lowercase(), value.to_owned());
     }
-    let mut body = vec![0; headers.get("content-length")?.parse().ok()?];
-    stream.read_exact(&mut body).await.ok()?;
-    let body = serde_json::from_slice(&body).unwrap_or_else(|_| json!({ "unreadable": true }));
-    Some(Post { path, headers, body })
+    let mut raw = vec![0; headers.get("content-length")?.parse().ok()?];
+    stream.read_exact(&mut raw).await.ok()?;
+    let body = serde_json::from_slice(&raw).unwrap_or_else(|_| json!({ "unreadable": true }));
+    Some(Post { path, headers, body, raw })
 }
