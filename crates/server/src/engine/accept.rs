@@ -64,7 +64,14 @@ impl Handle {
     pub async fn settled(&self) -> Result<TaskJson, Error> {
         let from = self.from;
         let settled = |seq: Seq, state: TaskState| seq >= from && (state.is_terminal() || state.is_interrupted());
-        self.live.wait(settled).await.map_err(|error| append_error(&error))?;
+        let (seq, state) = self.live.committed();
+        if settled(seq, state) {
+            // It is over already. Those who ask at the same time come first, so that the answers leave together:
+            // waking each reader by itself costs more than all else that is left to do.
+            tokio::task::yield_now().await;
+        } else {
+            self.live.wait(settled).await.map_err(|error| append_error(&error))?;
+        }
         self.engine.current(&self.live).await
     }
 
