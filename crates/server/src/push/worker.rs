@@ -1,0 +1,197 @@
+//! Takes jobs from Redis and has them carried, one worker at a time for each webhook.
+//!
+//! Redis may go away at any time. Then nothing is delivered, nothing is lost, and nobody else waits; when it is back,
+//! what it may have forgotten is taken from the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::RedisError;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::desk::{BREATH, Desk, now};
+use super::queue::{Held, Job, Queue};
+
+/// Most jobs taken at once.
+const BATCH: usize = 64;
+/// How often to look for jobs of workers that are gone, and for room.
+const LOOK: Duration = Duration::from_secs(2);
+/// When to look again at a webhook that another worker has in hand, in microseconds.
+const ELSEWHERE: i64 = 500_000;
+
+/// A worker, and whoever makes jobs of what is due later.
+pub(super) fn start(desk: &Arc<Desk>, queue: &Arc<Queue>, tasks: &TaskTracker, stop: &CancellationToken) {
+    let worker = Worker { desk: desk.clone(), queue: queue.clone(), tasks: tasks.clone(), stop: stop.clone() };
+    tasks.spawn(worker.run());
+    let (queue, stop) = (queue.clone(), stop.clone());
+    tasks.spawn(async move {
+        while !stop.is_cancelled() {
+            let pause = match queue.promote().await {
+                Ok(Some(at)) => Duration::from_micros(u64::try_from(at - now()).unwrap_or_default()).min(LOOK),
+                Ok(None) => LOOK,
+                Err(_) => BREATH,
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = queue.sooner.notified() => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    });
+}
+
+struct Worker {
+    desk: Arc<Desk>,
+    queue: Arc<Queue>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Worker {
+    async fn run(self) {
+        // Whether Redis answered last, if it was asked.
+        let mut well = None;
+        let mut claimed = Instant::now();
+        while !self.stop.is_cancelled() {
+            let turn = async {
+                if well != Some(true) {
+                    self.begin(well.is_some()).await?;
+                }
+                if claimed.elapsed() >= LOOK.min(self.queue.options.lease) {
+                    claimed = Instant::now();
+                    self.take(self.queue.claim(BATCH).await?);
+                }
+                match self.desk.room().min(BATCH) {
+                    0 => tokio::time::sleep(Duration::from_millis(50)).await,
+                    room => self.take(self.queue.next(room).await?),
+                }
+                Ok::<_, RedisError>(())
+            };
+            let done = tokio::select! {
+                done = turn => done,
+                () = self.stop.cancelled() => return,
+            };
+            match done {
+                Ok(()) => well = Some(true),
+                Err(error) => {
+                    if well != Some(false) {
+                        tracing::warn!(error = %category(&error), "webhooks wait for Redis");
+                    }
+                    well = Some(false);
+                    tokio::time::sleep(BREATH).await;
+                }
+            }
+        }
+    }
+
+    /// Takes up what this worker had in hand when it, or Redis, went away.
+    async fn begin(&self, again: bool) -> Result<(), RedisError> {
+        let created = self.queue.create_group().await?;
+        let mut after = "0".to_owned();
+        while let (jobs, Some(last)) = self.queue.own(BATCH, &after).await? {
+            self.take(jobs);
+            after = last;
+        }
+        if again {
+            tracing::info!("Redis is back");
+        }
+        if (again || created)
+            && let Err(error) = self.desk.store.wake_pushes(now()).await
+        {
+            tracing::error!(%error, "what Redis may have forgotten could not be looked for");
+        }
+        Ok(())
+    }
+
+    fn take(&self, jobs: Vec<Job>) {
+        for job in jobs {
+            match self.desk.enter(&job.slot, Some(&job.id), &self.stop) {
+                Entered::Now => drop(self.tasks.spawn(deliver(
+                    self.desk.clone(),
+                    self.queue.clone(),
+                    job,
+                    self.stop.clone(),
+                ))),
+                Entered::Same => {}
+                // Whoever has it in hand looks once more.
+                Entered::Busy => {
+                    let queue = self.queue.clone();
+                    self.tasks.spawn(async move { report(queue.finish(&job.id).await) });
+                }
+            }
+        }
+    }
+}
+
+/// Whether a webhook is free to be carried.
+pub(super) enum Entered {
+    Now,
+    /// It is carried, for another job.
+    Busy,
+    /// It is carried, for this very job.
+    Same,
+}
+
+async fn deliver(desk: Arc<Desk>, queue: Arc<Queue>, job: Job, stop: CancellationToken) {
+    let held = loop {
+        match queue.hold(&job.slot).await {
+            Ok(held) => break held,
+            Err(_) if !stop.is_cancelled() => tokio::time::sleep(BREATH).await,
+            Err(_) => return desk.leave(&job.slot),
+        }
+    };
+    let Some(held) = held else {
+        desk.leave(&job.slot);
+        let put = queue.later(&job.slot, now() + ELSEWHERE).await;
+        if put.is_ok() {
+            report(queue.finish(&job.id).await);
+        }
+        return report(put);
+    };
+    let own = stop.child_token();
+    tokio::select! {
+        () = desk.rounds(&job.slot, &own) => {}
+        () = keep(&queue, &job, &held, &own) => {}
+    }
+    if own.is_cancelled() {
+        // Not all may be done.
+        report(queue.later(&job.slot, now()).await);
+    }
+    report(queue.done(&job, &held).await);
+}
+
+/// Keeps a webhook in hand, and stops its carrier when that is no longer sure. Ends with its carrier only.
+async fn keep(queue: &Queue, job: &Job, held: &Held, own: &CancellationToken) {
+    let lease = queue.options.lease;
+    let mut sure = Instant::now();
+    loop {
+        tokio::time::sleep(lease / 4).await;
+        let asked = Instant::now();
+        let kept = tokio::time::timeout(lease / 4, queue.keep(job, held)).await;
+        match kept {
+            Ok(Ok(true)) => sure = asked,
+            Ok(Ok(false)) => break,
+            _ if sure.elapsed() >= lease / 2 => break,
+            _ => {}
+        }
+    }
+    own.cancel();
+    std::future::pending().await
+}
+
+/// What fails here is repaired when Redis is back.
+fn report(done: Result<(), RedisError>) {
+    if let Err(error) = done {
+        tracing::debug!(error = %category(&error), "Redis did not take something");
+    }
+}
+
+/// What is wrong, without the URL, which may hold a password.
+fn category(error: &RedisError) -> String {
+    match error.code() {
+        Some(code) => format!("{} ({code})", error.category()),
+        None => error.category().to_owned(),
+    }
+}
