@@ -14,6 +14,9 @@ use tokio_util::task::TaskTracker;
 use super::desk::{BREATH, Desk, now};
 use super::queue::{Held, Job, Queue};
 
+#[cfg(test)]
+mod tests;
+
 /// Most jobs taken at once.
 const BATCH: usize = 64;
 /// How often to look for jobs of workers that are gone, and for room.
@@ -108,12 +111,9 @@ impl Worker {
     fn take(&self, jobs: Vec<Job>) {
         for job in jobs {
             match self.desk.enter(&job.slot, Some(&job.id), &self.stop) {
-                Entered::Now => drop(self.tasks.spawn(deliver(
-                    self.desk.clone(),
-                    self.queue.clone(),
-                    job,
-                    self.stop.clone(),
-                ))),
+                Entered::Now => {
+                    drop(self.tasks.spawn(deliver(self.desk.clone(), self.queue.clone(), job, self.stop.clone())))
+                }
                 Entered::Same => {}
                 // Whoever has it in hand looks once more.
                 Entered::Busy => {
@@ -155,9 +155,11 @@ async fn deliver(desk: Arc<Desk>, queue: Arc<Queue>, job: Job, stop: Cancellatio
         () = desk.rounds(&job.slot, &own) => {}
         () = keep(&queue, &job, &held, &own) => {}
     }
-    if own.is_cancelled() {
-        // Not all may be done.
-        report(queue.later(&job.slot, now()).await);
+    if own.is_cancelled()
+        && let Err(error) = queue.later(&job.slot, now()).await
+    {
+        // Not all may be done, and so neither is the job.
+        return report(Err(error));
     }
     report(queue.done(&job, &held).await);
 }

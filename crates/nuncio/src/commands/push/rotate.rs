@@ -58,10 +58,8 @@ fn secrets(operator: &Operator, keyring: &Keyring) -> Result<(), Failure> {
     let active = keyring.ids().into_iter().next().unwrap_or_default();
     let mut text = format!("Secrets are encrypted with the key {active}: {changed} webhook(s) changed.\n");
     if done.unreadable > 0 {
-        text += &format!(
-            "{} webhook(s) cannot be decrypted and stay as they are: register them again.\n",
-            done.unreadable
-        );
+        text +=
+            &format!("{} webhook(s) cannot be decrypted and stay as they are: register them again.\n", done.unreadable);
     }
     if managed {
         let in_use: Vec<&str> = done.in_use.iter().map(String::as_str).collect();
