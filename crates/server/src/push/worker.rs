@@ -112,7 +112,7 @@ impl Worker {
         for job in jobs {
             match self.desk.enter(&job.slot, Some(&job.id), &self.stop) {
                 Entered::Now => {
-                    drop(self.tasks.spawn(deliver(self.desk.clone(), self.queue.clone(), job, self.stop.clone())))
+                    self.tasks.spawn(deliver(self.desk.clone(), self.queue.clone(), job, self.stop.clone()));
                 }
                 Entered::Same => {}
                 // Whoever has it in hand looks once more.
@@ -180,7 +180,7 @@ async fn keep(queue: &Queue, job: &Job, held: &Held, own: &CancellationToken) {
         }
     }
     own.cancel();
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// What fails here is repaired when Redis is back.

@@ -125,7 +125,7 @@ async fn task(store: &MemoryStore, number: u64, url: &str) {
 }
 
 /// A worker with threads of its own, so that it can end in the middle of everything.
-fn worker(name: &str, redis: &Redis, store: &Arc<MemoryStore>, stop: &CancellationToken) -> Runtime {
+fn worker(name: &str, redis: &Redis, store: &Arc<MemoryStore>, stop: &CancellationToken) -> (Runtime, Arc<Metrics>) {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let _inside = runtime.enter();
     let openings = Openings { cidrs: vec!["127.0.0.0/8".parse().unwrap()], ..Openings::default() };
@@ -144,9 +144,9 @@ fn worker(name: &str, redis: &Redis, store: &Arc<MemoryStore>, stop: &Cancellati
     options.per_host = 8;
     options.queue = Some(Arc::new(queue.unwrap()));
     let metrics = Metrics::new();
-    let desk = Desk::new(options, store.clone(), Hub::new(metrics.events.clone()), metrics);
+    let desk = Desk::new(options, store.clone(), Hub::new(metrics.events.clone()), metrics.clone());
     runtime.spawn(desk.run(stop.clone()));
-    runtime
+    (runtime, metrics)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -164,7 +164,7 @@ async fn three_workers_share_the_work_and_two_finish_it_when_one_is_gone() {
     for number in 0..TASKS {
         task(&store, number, &url).await;
     }
-    let mut workers: Vec<Runtime> = ["one", "two", "three"].map(|name| worker(name, &redis, &store, &stop)).into();
+    let mut workers: Vec<_> = ["one", "two", "three"].map(|name| worker(name, &redis, &store, &stop)).into();
     let until = Instant::now() + Duration::from_secs(60);
     let wait_for = async |posts: u64| {
         while seen.lock().posts.values().map(|posts| posts.len() as u64).sum::<u64>() < posts {
@@ -173,7 +173,8 @@ async fn three_workers_share_the_work_and_two_finish_it_when_one_is_gone() {
         }
     };
     wait_for(TASKS * EVENTS / 4).await;
-    workers.remove(0).shutdown_background();
+    assert!(workers.iter().all(|(_, metrics)| metrics.push.delivered.get() > 0), "each has its share");
+    workers.remove(0).0.shutdown_background();
     let all_over = || {
         let seen = seen.lock();
         let over = seen.posts.values().filter(|posts| posts.contains(&EVENTS)).count();
@@ -184,7 +185,7 @@ async fn three_workers_share_the_work_and_two_finish_it_when_one_is_gone() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     stop.cancel();
-    for worker in workers {
+    for (worker, _) in workers {
         worker.shutdown_background();
     }
     let seen = seen.lock();
