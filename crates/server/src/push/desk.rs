@@ -194,8 +194,14 @@ impl Desk {
         true
     }
 
-    pub(super) fn room(&self) -> usize {
-        MOST_CARRIERS.saturating_sub(self.busy.lock().len())
+    fn room(&self) -> usize {
+        self.load().1
+    }
+
+    /// How many webhooks are in hand, and how many more can be.
+    pub(super) fn load(&self) -> (usize, usize) {
+        let in_hand = self.busy.lock().len();
+        (in_hand, MOST_CARRIERS.saturating_sub(in_hand))
     }
 
     /// Takes a webhook in hand. Whoever has it already looks once more.

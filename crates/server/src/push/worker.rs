@@ -19,7 +19,9 @@ mod tests;
 
 /// Most jobs taken at once.
 const BATCH: usize = 64;
-/// How often to look for jobs of workers that are gone, and for room.
+/// Most jobs taken at once by a worker that has enough to do.
+const FEW: usize = 8;
+/// How often to look for jobs of workers that are gone, and for what is due later.
 const LOOK: Duration = Duration::from_secs(2);
 /// When to look again at a webhook that another worker has in hand, in microseconds.
 const ELSEWHERE: i64 = 500_000;
@@ -66,9 +68,9 @@ impl Worker {
                     claimed = Instant::now();
                     self.take(self.queue.claim(BATCH).await?);
                 }
-                match self.desk.room().min(BATCH) {
-                    0 => tokio::time::sleep(Duration::from_millis(50)).await,
-                    room => self.take(self.queue.next(room).await?),
+                match self.appetite().await {
+                    0 => {}
+                    most => self.take(self.queue.next(most).await?),
                 }
                 Ok::<_, RedisError>(())
             };
@@ -106,6 +108,19 @@ impl Worker {
             tracing::error!(%error, "what Redis may have forgotten could not be looked for");
         }
         Ok(())
+    }
+
+    /// How many jobs to take: as many as can be posted at once. Beyond that slowly, so that other workers come first,
+    /// and yet what waits for a host that hangs does not hold up the rest.
+    async fn appetite(&self) -> usize {
+        let (in_hand, room) = self.desk.load();
+        match self.desk.options.concurrent.saturating_sub(in_hand) {
+            0 => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                room.min(FEW)
+            }
+            free => free.min(room).min(BATCH),
+        }
     }
 
     fn take(&self, jobs: Vec<Job>) {
