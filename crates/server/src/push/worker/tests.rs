@@ -14,6 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::*;
 use crate::engine::hub::Hub;
 use crate::metrics::Metrics;
+use crate::push::desk::Slot;
 use crate::push::guard::{Guard, Openings};
 use crate::push::{PushEvents, PushOptions, RedisOptions};
 use crate::store::{Created, Early, Lease, MemoryStore, NewTask, PushConfig, Scope, State, Store};
@@ -86,7 +87,7 @@ async fn receive(stream: TcpStream, seen: Arc<Mutex<Seen>>) -> Option<()> {
 }
 
 /// A task that is over, with a webhook that has heard nothing.
-async fn task(store: &MemoryStore, number: u64, url: &str) {
+async fn task(store: &MemoryStore, number: u64, url: &str) -> Slot {
     let event = |state: &str| {
         let text = format!(r#"{{"statusUpdate":{{"taskId":"t{number}","status":{{"state":"TASK_STATE_{state}"}}}}}}"#);
         Bytes::from(text)
@@ -121,14 +122,13 @@ async fn task(store: &MemoryStore, number: u64, url: &str) {
         push: Some(push),
         early: early.collect(),
     };
-    assert!(matches!(store.create(new).await, Ok(Created::New(_))));
+    match store.create(new).await {
+        Ok(Created::New(key)) => (key, PushId::from("p")),
+        other => panic!("{other:?}"),
+    }
 }
 
-/// A worker with threads of its own, so that it can end in the middle of everything.
-fn worker(name: &str, redis: &Redis, store: &Arc<MemoryStore>, stop: &CancellationToken) -> (Runtime, Arc<Metrics>) {
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let _inside = runtime.enter();
-    let openings = Openings { cidrs: vec!["127.0.0.0/8".parse().unwrap()], ..Openings::default() };
+fn queue(name: &str, redis: &Redis) -> Queue {
     let queue = Queue::new(RedisOptions {
         url: format!("redis://127.0.0.1:{}/0", redis.1),
         stream: "jobs".into(),
@@ -138,11 +138,19 @@ fn worker(name: &str, redis: &Redis, store: &Arc<MemoryStore>, stop: &Cancellati
         consumer: name.into(),
         lease: LEASE,
     });
+    queue.unwrap()
+}
+
+/// A worker with threads of its own, so that it can end in the middle of everything.
+fn worker(name: &str, redis: &Redis, store: &Arc<MemoryStore>, stop: &CancellationToken) -> (Runtime, Arc<Metrics>) {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let _inside = runtime.enter();
+    let openings = Openings { cidrs: vec!["127.0.0.0/8".parse().unwrap()], ..Openings::default() };
     let mut options = PushOptions::new(Guard::new(openings).unwrap());
     options.events = PushEvents::All;
     options.concurrent = 8;
     options.per_host = 8;
-    options.queue = Some(Arc::new(queue.unwrap()));
+    options.queue = Some(Arc::new(queue(name, redis)));
     let metrics = Metrics::new();
     let desk = Desk::new(options, store.clone(), Hub::new(metrics.events.clone()), metrics.clone());
     runtime.spawn(desk.run(stop.clone()));
@@ -161,9 +169,11 @@ async fn three_workers_share_the_work_and_two_finish_it_when_one_is_gone() {
             tokio::spawn(receive(stream, noted.clone()));
         }
     });
+    let mut slots = Vec::new();
     for number in 0..TASKS {
-        task(&store, number, &url).await;
+        slots.push(task(&store, number, &url).await);
     }
+    let news = queue("nobody", &redis);
     let mut workers: Vec<_> = ["one", "two", "three"].map(|name| worker(name, &redis, &store, &stop)).into();
     let until = Instant::now() + Duration::from_secs(60);
     let wait_for = async |posts: u64| {
@@ -181,6 +191,8 @@ async fn three_workers_share_the_work_and_two_finish_it_when_one_is_gone() {
         over as u64 == TASKS
     };
     while !all_over() {
+        // More jobs than there is to do: they change nothing.
+        news.offer(&slots, true).await.unwrap();
         assert!(Instant::now() < until, "what one has left, the others do not finish");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
