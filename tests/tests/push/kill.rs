@@ -12,8 +12,8 @@ use crate::delivery::{ON, with_hook};
 use crate::failures::first_arrivals;
 use crate::receiver::{Post, Receiver, Reply, is_over};
 
-const ROUNDS: u64 = 10;
-const TASKS: u64 = 200;
+pub(crate) const ROUNDS: u64 = 10;
+pub(crate) const TASKS: u64 = 200;
 
 /// A call that goes on until a server answers it. Its parameters know which attempt it is.
 async fn call(url: &str, method: &str, params: impl Fn(u32) -> Value) -> Value {

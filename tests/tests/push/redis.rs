@@ -10,7 +10,7 @@ use nuncio_tests::{PATIENCE, Random, Server, at_once, follow_up, id, json, messa
 
 use crate::delivery::{ON, with_hook};
 use crate::failures::{first_arrivals, push};
-use crate::kill::{check, receivers, round_of};
+use crate::kill::{ROUNDS, TASKS, check, receivers, round_of};
 use crate::receiver::{Post, Receiver, Reply, is_over};
 
 /// A Redis of our own, whose data survives it.
@@ -201,15 +201,13 @@ async fn what_another_worker_has_in_hand_is_left_to_it_for_its_lease() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_receiver_gets_every_event_in_order_whenever_the_server_or_redis_is_killed() {
-    const ROUNDS: u64 = 4;
-    const TASKS: u64 = 60;
     let (mut random, mut redis) = (Random::new(), Redis::start());
     let mut server = Server::configured(&redis.config("push-events: all\npush-per-host: 64\n"));
     let (steady, shaky) = receivers().await;
     for round in 0..ROUNDS {
-        let kill_after = Duration::from_millis(50 + random.below(600));
+        let kill_after = Duration::from_millis(50 + random.below(900));
         let start = Instant::now();
-        let redis_after = (round % 2 == 1).then(|| Duration::from_millis(random.below(900)));
+        let redis_after = (round % 2 == 1).then(|| Duration::from_millis(random.below(1500)));
         let restart = async {
             if let Some(after) = redis_after {
                 tokio::time::sleep(after).await;
