@@ -115,6 +115,8 @@ pub(crate) enum PushCommand {
     Dead(PushListArgs),
     /// Send again what was given up, and what came after it
     Replay(PushReplayArgs),
+    /// Make new keys, and put the secrets of all webhooks under the new one
+    RotateKey(PushRotateArgs),
 }
 
 #[derive(Debug, Args)]
@@ -145,6 +147,21 @@ pub(crate) struct PushReplayArgs {
     /// All webhooks that did not take everything
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PushRotateArgs {
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+    /// Only this key: the one that encrypts secrets, or the one that signs notifications
+    #[arg(long, value_enum, value_name = "KEY")]
+    pub(crate) only: Option<PushKey>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PushKey {
+    Secrets,
+    Signing,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

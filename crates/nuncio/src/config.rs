@@ -38,7 +38,7 @@ pub(crate) use secret::Secret;
 #[allow(unused_imports, reason = "the types of public fields")]
 pub(crate) use types::{
     AgentEntry, AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, Profile,
-    PromptBy, PushEvents, Skill, Store, Thinking, TokenSource, Transport, Variable,
+    PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, TokenSource, Transport, Variable,
 };
 
 pub(crate) use problem::Source;

@@ -17,7 +17,8 @@
 //! * [`sign`]: a signature on every notification, and the keys to check it with;
 //! * `pick`: which events a webhook gets, and in which form;
 //! * `retry`: what an answer means, and when to try again;
-//! * `bell`, `desk`, `carrier`: who delivers what, when.
+//! * `bell`, `desk`, `carrier`: who delivers what, when;
+//! * `queue`, `worker`: the same by jobs in Redis, which the desk makes and the workers of all servers take.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,12 +31,15 @@ pub mod guard;
 pub(crate) mod hook;
 pub mod keyring;
 mod pick;
+mod queue;
 mod retry;
 pub mod sign;
+mod worker;
 
 pub(crate) use bell::{Bell, Ringer};
 pub(crate) use desk::Desk;
 pub use pick::PushEvents;
+pub use queue::{Queue, RedisOptions};
 pub use retry::Retry;
 
 use guard::Guard;
@@ -65,6 +69,8 @@ pub struct PushOptions {
     pub keyring: Option<Arc<Keyring>>,
     /// Vouches for what is sent.
     pub signer: Option<Arc<Signer>>,
+    /// Where jobs are, if not in this process.
+    pub queue: Option<Arc<Queue>>,
 }
 
 impl PushOptions {
@@ -81,6 +87,7 @@ impl PushOptions {
             show_secrets: false,
             keyring: None,
             signer: None,
+            queue: None,
         }
     }
 }

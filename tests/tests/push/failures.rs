@@ -24,7 +24,7 @@ pub(crate) fn first_arrivals(posts: &[Post]) -> Vec<u64> {
 }
 
 /// `nuncio push …` on the data of a server, which may be running.
-fn push(server: &Server, args: &[&str]) -> (i32, Value, String) {
+pub(crate) fn push(server: &Server, args: &[&str]) -> (i32, Value, String) {
     let mut command = Command::new(binary());
     command.arg("push").args(args).arg("--data-dir").arg(server.data_dir());
     let done = command.output().expect("the binary can be started");

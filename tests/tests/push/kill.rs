@@ -12,8 +12,8 @@ use crate::delivery::{ON, with_hook};
 use crate::failures::first_arrivals;
 use crate::receiver::{Post, Receiver, Reply, is_over};
 
-const ROUNDS: u64 = 10;
-const TASKS: u64 = 200;
+pub(crate) const ROUNDS: u64 = 10;
+pub(crate) const TASKS: u64 = 200;
 
 /// A call that goes on until a server answers it. Its parameters know which attempt it is.
 async fn call(url: &str, method: &str, params: impl Fn(u32) -> Value) -> Value {
@@ -46,23 +46,31 @@ fn by_webhook(posts: Vec<Post>) -> HashMap<(String, String), Vec<Post>> {
 async fn every_receiver_gets_every_event_in_order_whenever_the_server_is_killed() {
     let mut random = Random::new();
     let mut server = Server::configured(&format!("{ON}push-events: all\npush-per-host: 64\n"));
-    // One takes everything; one fails now and then.
-    let steady = Receiver::start().await;
+    let (steady, shaky) = receivers().await;
+    for round in 0..ROUNDS {
+        let kill_after = Duration::from_millis(50 + random.below(900));
+        let start = Instant::now();
+        round_of(TASKS, &mut server, &steady, &shaky, kill_after).await;
+        println!("round {round}: killed after {kill_after:?}, all done after {:?}", start.elapsed());
+    }
+    check(ROUNDS * TASKS, &steady, &shaky);
+}
+
+/// Two webhooks for each task, which fail never and now and then.
+pub(crate) async fn receivers() -> (Receiver, Receiver) {
     let shaky = Receiver::with(|_, before| match before % 11 {
         3 => Reply::Status(503),
         7 => Reply::Reset,
         _ => Reply::Status(200),
-    })
-    .await;
-    for round in 0..ROUNDS {
-        let kill_after = Duration::from_millis(50 + random.below(900));
-        let start = Instant::now();
-        round_of(&mut server, &steady, &shaky, kill_after).await;
-        println!("round {round}: killed after {kill_after:?}, all done after {:?}", start.elapsed());
-    }
+    });
+    (Receiver::start().await, shaky.await)
+}
+
+/// Both have everything of so many tasks, in order.
+pub(crate) fn check(tasks: u64, steady: &Receiver, shaky: &Receiver) {
     let steady = by_webhook(steady.posts());
     let shaky = by_webhook(shaky.posts());
-    let tasks = usize::try_from(ROUNDS * TASKS).expect("small");
+    let tasks = usize::try_from(tasks).expect("small");
     // A send whose answer was lost in the kill was made once more.
     assert!(steady.len() >= tasks && shaky.len() >= tasks, "{} and {} tasks", steady.len(), shaky.len());
     for (webhook, posts) in &steady {
@@ -78,10 +86,16 @@ async fn every_receiver_gets_every_event_in_order_whenever_the_server_is_killed(
 
 /// Starts tasks with two webhooks each, kills the server, starts it again, and waits until both have heard of every
 /// end.
-async fn round_of(server: &mut Server, steady: &Receiver, shaky: &Receiver, kill_after: Duration) {
+pub(crate) async fn round_of(
+    tasks: u64,
+    server: &mut Server,
+    steady: &Receiver,
+    shaky: &Receiver,
+    kill_after: Duration,
+) {
     let places = Arc::new(Semaphore::new(24));
     let mut clients = JoinSet::new();
-    for _ in 0..TASKS {
+    for _ in 0..tasks {
         let (url, places) = (server.url.clone(), places.clone());
         let (one, two) = (json!({ "url": steady.url("") }), shaky.url("attempt-"));
         clients.spawn(async move {

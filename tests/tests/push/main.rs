@@ -6,4 +6,6 @@ mod foreign;
 mod kill;
 mod operations;
 mod receiver;
+mod redis;
+mod rotate;
 mod speed;

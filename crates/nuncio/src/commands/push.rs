@@ -1,4 +1,6 @@
-//! `nuncio push list | dead | replay`: the operator's view of webhooks, beside a server that may be running.
+//! `nuncio push list | dead | replay | rotate-key`: the operator's view of webhooks, beside a server that may be running.
+
+use std::path::PathBuf;
 
 use nuncio_protocol::{TaskState, Timestamp};
 use nuncio_server::store::sqlite::{Operator, OperatorPush, Which};
@@ -10,23 +12,33 @@ use crate::config;
 use crate::failure::{Failure, Kind};
 use crate::output::{print, warn};
 
+mod rotate;
+
 /// Runs the command.
 pub(crate) fn run(args: &PushArgs) -> Result<(), Failure> {
     match &args.command {
         PushCommand::List(args) => show(args, Which::Open),
         PushCommand::Dead(args) => show(args, Which::Dead),
         PushCommand::Replay(args) => replay(args),
+        PushCommand::RotateKey(args) => rotate::run(args),
     }
 }
 
 fn open(args: &ServeArgs) -> Result<Operator, Failure> {
+    open_in(args).map(|(operator, _)| operator)
+}
+
+/// The database, and the folder that it is in.
+fn open_in(args: &ServeArgs) -> Result<(Operator, PathBuf), Failure> {
     let loaded = config::load(args)?;
     warn(&loaded.warnings);
     if loaded.config.store == config::Store::Memory {
         let text = "webhooks of a store in memory can be seen in the metrics of its server only";
         return Err(Failure::usage(vec![text.to_owned()]));
     }
-    Operator::open(&loaded.config.data_dir.join("nuncio.db")).map_err(|error| failed(&error))
+    let folder = loaded.config.data_dir;
+    let operator = Operator::open(&folder.join("nuncio.db")).map_err(|error| failed(&error))?;
+    Ok((operator, folder))
 }
 
 fn failed(error: &StoreError) -> Failure {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nuncio_protocol::AgentExtension;
 use nuncio_server::artifact::{ArtifactStore, Artifacts};
@@ -13,14 +14,14 @@ use nuncio_server::metrics::Metrics;
 use nuncio_server::push::guard::{Guard, Openings};
 use nuncio_server::push::keyring::{KeyError, Keyring};
 use nuncio_server::push::sign::Signer;
-use nuncio_server::push::{PushEvents, PushOptions, Retry};
+use nuncio_server::push::{PushEvents, PushOptions, Queue, RedisOptions, Retry};
 use nuncio_server::store::sqlite::{self, SqliteOptions};
 use nuncio_server::store::{MemoryStore, SqliteStore, Store, StoreError};
 use nuncio_server::{CardFormat, CardOptions, HttpOptions, Server, ServerOptions, Token};
 use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
-use crate::config::{self, Config};
+use crate::config::{self, Config, PushBackend};
 use crate::failure::{Failure, Kind};
 
 pub(crate) mod agents;
@@ -188,7 +189,32 @@ fn push(config: &Config, address: SocketAddr) -> Result<Option<PushOptions>, Fai
         let signer = Signer::open_in(&config.data_dir, environment, issuer).map_err(unusable)?;
         options.signer = Some(Arc::new(signer));
     }
+    options.queue = queue(config, address)?;
     Ok(Some(options))
+}
+
+/// Where the jobs of webhooks are, if not in this process.
+fn queue(config: &Config, address: SocketAddr) -> Result<Option<Arc<Queue>>, Failure> {
+    let Some(url) = config.push_redis_url.as_ref().filter(|_| config.push_backend == PushBackend::RedisStreams) else {
+        return Ok(None);
+    };
+    // The same after a restart, so that a worker takes up again what it had in hand.
+    let own_name = || {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        format!("nuncio-{}-{}", host.trim(), address.port())
+    };
+    let queue = Queue::new(RedisOptions {
+        url: url.expose().to_owned(),
+        stream: config.push_stream.clone(),
+        retry: config.push_retry_key.clone(),
+        dead: config.push_dead_stream.clone(),
+        group: config.push_consumer_group.clone(),
+        consumer: config.push_consumer_name.clone().unwrap_or_else(own_name),
+        lease: Duration::from_millis(config.push_lease_timeout_ms),
+    });
+    // What is wrong with it may quote it, with its password.
+    let unusable = |_| Failure::usage(vec!["push-redis-url: not the URL of a Redis server".to_owned()]);
+    Ok(Some(Arc::new(queue.map_err(unusable)?)))
 }
 
 /// Which approvals are decided without asking.

@@ -10,7 +10,7 @@ use super::kind::check_token;
 use super::layers::Sources;
 use super::problem::{Origin, Problem, Source, Spot};
 use super::secret::Secret;
-use super::types::{Caller, TokenSource};
+use super::types::{Caller, PushBackend, TokenSource};
 
 /// No token is longer than this.
 const LONGEST_TOKEN: u64 = 64 * 1024;
@@ -32,6 +32,10 @@ pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<P
             config.host
         );
         problems.push(spot(sources, "host").problem(message));
+    }
+    if config.push_backend == PushBackend::RedisStreams && config.push_redis_url.is_none() {
+        let message = "`redis-streams` needs `push-redis-url`, such as `redis://localhost:6379/0`";
+        problems.push(spot(sources, "push-backend").problem(message));
     }
 }
 

@@ -22,7 +22,7 @@ use super::problem::Problem;
 use super::secret::Secret;
 use super::types::{
     AgentEntry, AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, Profile,
-    PromptBy, PushEvents, Store, Thinking, Transport, Variable,
+    PromptBy, PushBackend, PushEvents, Store, Thinking, Transport, Variable,
 };
 
 /// What is known about a key apart from its type.
@@ -211,6 +211,24 @@ keys! {
     ["push-concurrency"] push_concurrency: u64, Count, "256";
     /// Most posts to webhooks of one host at a time.
     ["push-per-host"] push_per_host: u64, Count, "16";
+    /// Who delivers to webhooks: `local` (this server, also `local-file`) or `redis-streams` (workers with jobs in Redis).
+    ["push-backend", "push-queue"] push_backend: PushBackend, Choice { what: "push backend", names: &[
+        ("local", PushBackend::Local), ("local-file", PushBackend::Local), ("redis-streams", PushBackend::RedisStreams),
+    ] }, "local";
+    /// Redis that holds the jobs: `redis://…` or `rediss://…`. It may hold a password.
+    ["push-redis-url"] push_redis_url: Option<Secret>, Maybe(SecretText);
+    /// Redis stream of jobs. Servers share it if they share their store.
+    ["push-stream"] push_stream: String, Text, "iac-code:a2a:push";
+    /// Redis sorted set of jobs for later.
+    ["push-retry-key"] push_retry_key: String, Text, "iac-code:a2a:push:retry";
+    /// Redis stream that has a line for each event that was given up.
+    ["push-dead-stream"] push_dead_stream: String, Text, "iac-code:a2a:push:dead";
+    /// Redis consumer group of the workers.
+    ["push-consumer-group"] push_consumer_group: String, Text, "iac-code-push";
+    /// Name of this worker in the group, no two the same. Without it, one made of host and port.
+    ["push-consumer-name"] push_consumer_name: Option<String>, Maybe(Text);
+    /// Milliseconds for which a worker that is no longer heard of keeps what it has in hand.
+    ["push-lease-timeout-ms"] push_lease_timeout_ms: u64, Count, "300000";
     /// Whether a request of 1.0 without `A2A-Version` is served instead of refused.
     ["lenient-version"] lenient_version: bool, Flag, "false";
     /// How long finished tasks stay.

@@ -147,6 +147,15 @@ pub(crate) enum PushEvents {
     Terminal,
 }
 
+/// Who delivers to webhooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PushBackend {
+    /// This server.
+    Local,
+    /// Workers that find their jobs in Redis.
+    RedisStreams,
+}
+
 /// A part of the agent's thinking that clients may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Thinking {

@@ -37,6 +37,19 @@ fn a_wrong_type_names_what_was_found_and_what_is_expected() {
 }
 
 #[test]
+fn jobs_in_redis_need_a_redis() {
+    assert_eq!(
+        problem("push-queue: redis-streams"),
+        "`push-backend` in nuncio.yml, line 1: `redis-streams` needs `push-redis-url`, such as `redis://localhost:6379/0`"
+    );
+    for fine in
+        ["push-backend: local", "push-queue: local-file", "push-backend: redis-streams\npush-redis-url: redis://h/0"]
+    {
+        assert!(Place::new(fine).problems(&[]).is_empty(), "{fine}");
+    }
+}
+
+#[test]
 fn all_problems_are_reported_in_the_order_of_the_file() {
     let file = "host: 0.0.0.0\nprot: 1\nport: abc\nretention: 30\nname: ${UNSET}\nlog: loud\n";
     let problems = Place::new(file).problems(&[]);

@@ -9,7 +9,7 @@ use nuncio_protocol::v03;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::desk::{Desk, now};
+use super::desk::{Desk, Slot, now};
 use super::hook::{Hook, headers_of};
 use super::pick::{Form, Glance, whole};
 use super::retry::{Verdict, verdict};
@@ -149,16 +149,16 @@ impl<'a> Carrier<'a> {
                     if let Some(due) = self.failed(why, asked) {
                         self.config.due = Some(due);
                         self.save().await?;
-                        self.desk.due_at(due);
+                        self.desk.retry_at(&self.slot(), due).await;
                         return Ok(Step::End);
                     }
-                    self.give_up(&event_id, event.seq);
+                    self.give_up(&event_id, event.seq).await;
                 }
                 Verdict::Never(why) => {
                     self.desk.metrics.push.failed.inc();
                     self.mend();
                     self.config.last_error = Some(why);
-                    self.give_up(&event_id, event.seq);
+                    self.give_up(&event_id, event.seq).await;
                 }
             }
         }
@@ -204,12 +204,18 @@ impl<'a> Carrier<'a> {
     }
 
     /// Leaves an event behind. As long as the receiver is down, the ones behind it get one attempt each.
-    fn give_up(&mut self, event: &str, seq: Seq) {
+    async fn give_up(&mut self, event: &str, seq: Seq) {
         self.desk.metrics.push.given_up.inc();
         let why = self.config.last_error.as_deref().unwrap_or_default();
         tracing::warn!(event, webhook = %self.config.id, why, "a webhook did not take an event, which was given up");
         let (from, count) = self.config.dead.map_or((seq, 0), |dead| (dead.from, dead.count));
         self.config.dead = Some(Dead { from, count: count + 1, at: now() });
+        let why = self.config.last_error.as_deref().unwrap_or_default();
+        self.desk.bury(&self.slot(), event, why).await;
+    }
+
+    fn slot(&self) -> Slot {
+        (self.task, self.config.id.clone())
     }
 
     /// A webhook that cannot be read is tried again when its operator may have mended that.
@@ -217,7 +223,7 @@ impl<'a> Carrier<'a> {
         let due = self.failed(why, None).unwrap_or_else(|| now() + 3_600_000_000);
         self.config.due = Some(due);
         self.save().await?;
-        self.desk.due_at(due);
+        self.desk.retry_at(&self.slot(), due).await;
         Ok(())
     }
 

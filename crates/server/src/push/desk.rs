@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::PushOptions;
 use super::carrier::Carrier;
+use super::worker::{self, Entered};
 use crate::engine::hub::Hub;
 use crate::map::Map;
 use crate::metrics::Metrics;
@@ -26,10 +27,10 @@ const MOST_CARRIERS: usize = 4096;
 /// How long carriers may take to end.
 const LAST_CALL: Duration = Duration::from_secs(2);
 /// How long to wait after the store failed.
-const BREATH: Duration = Duration::from_secs(1);
+pub(super) const BREATH: Duration = Duration::from_secs(1);
 
 /// A webhook of a task.
-type Slot = (TaskKey, PushId);
+pub(super) type Slot = (TaskKey, PushId);
 
 /// Looks after all webhooks of this server.
 pub(crate) struct Desk {
@@ -49,6 +50,8 @@ pub(crate) struct Desk {
 struct Busy {
     /// Whether there was news since.
     again: bool,
+    /// The job that it is done for, if jobs are in Redis.
+    job: Option<String>,
     stop: CancellationToken,
 }
 
@@ -88,6 +91,9 @@ impl Desk {
             tracing::error!(%error, "webhooks could not be taken up: they go on when their tasks do");
         }
         let carriers = TaskTracker::new();
+        if let Some(queue) = &self.options.queue {
+            worker::start(&self, queue, &carriers, &stop);
+        }
         let mut polled: Option<Instant> = None;
         loop {
             let poll = polled.is_none_or(|at| at.elapsed() >= POLL);
@@ -127,13 +133,14 @@ impl Desk {
         let limit = self.busy.lock().len() + room.min(BATCH);
         match self.store.due_pushes(now(), limit).await {
             Ok(due) => {
-                if due.len() >= limit {
-                    *self.next.lock() = now();
-                }
-                for (task, config) in due {
-                    if !self.busy.lock().contains_key(&(task, config.id.clone())) {
-                        self.start((task, config.id), carriers, stop);
-                    }
+                let full = due.len() >= limit;
+                let slots = due.into_iter().map(|(task, config)| (task, config.id));
+                let slots: Vec<Slot> = slots.filter(|slot| !self.busy.lock().contains_key(slot)).collect();
+                let started = self.start_all(slots, false, carriers, stop).await;
+                // Jobs stay due until a worker has done them.
+                let pause = if self.options.queue.is_none() { Duration::ZERO } else { BREATH / 5 };
+                if full && started {
+                    self.due_at(now() + i64::try_from(pause.as_micros()).unwrap_or_default());
                 }
             }
             Err(error) => tracing::warn!(%error, "webhooks that are due could not be read"),
@@ -143,13 +150,10 @@ impl Desk {
     /// Starts what has news, and says whether there is more that could be started.
     async fn take_rung(self: &Arc<Self>, carriers: &TaskTracker, stop: &CancellationToken) -> bool {
         let (tasks, more) = self.hub.bell.take(self.room().min(BATCH));
-        for task in tasks {
+        let mut ready = Vec::new();
+        for &task in &tasks {
             match self.store.pushes(task).await {
-                Ok(all) => {
-                    for config in all.into_iter().filter(is_ready) {
-                        self.start((task, config.id), carriers, stop);
-                    }
-                }
+                Ok(all) => ready.extend(all.into_iter().filter(is_ready).map(|config| (task, config.id))),
                 Err(StoreError::Closed) => {}
                 Err(error) => {
                     tracing::warn!(%error, "the webhooks of a task could not be read");
@@ -158,34 +162,83 @@ impl Desk {
                 }
             }
         }
+        if !self.start_all(ready, true, carriers, stop).await {
+            for task in tasks {
+                self.hub.bell.ring(task);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(BREATH) => {}
+                () = stop.cancelled() => {}
+            }
+        }
         more && self.room() > 0
     }
 
-    fn room(&self) -> usize {
-        MOST_CARRIERS.saturating_sub(self.busy.lock().len())
+    /// Starts with webhooks, or makes jobs of them. False when there is no place for jobs now.
+    async fn start_all(
+        self: &Arc<Self>,
+        slots: Vec<Slot>,
+        is_news: bool,
+        carriers: &TaskTracker,
+        stop: &CancellationToken,
+    ) -> bool {
+        if let Some(queue) = &self.options.queue {
+            return queue.offer(&slots, is_news).await.is_ok();
+        }
+        for slot in slots {
+            if let Entered::Now = self.enter(&slot, None, stop) {
+                let (desk, stop) = (self.clone(), stop.clone());
+                carriers.spawn(async move { desk.rounds(&slot, &stop).await });
+            }
+        }
+        true
     }
 
-    fn start(self: &Arc<Self>, slot: Slot, carriers: &TaskTracker, stop: &CancellationToken) {
-        let mut busy = self.busy.lock();
-        if let Some(busy) = busy.get_mut(&slot) {
-            busy.again = true;
-            return;
-        }
-        busy.insert(slot.clone(), Busy { again: true, stop: stop.child_token() });
-        drop(busy);
-        let (desk, stop) = (self.clone(), stop.clone());
-        carriers.spawn(async move {
-            while let Some(token) = desk.next_round(&slot, &stop) {
-                if let Err(error) = desk.carry(&slot, &token).await
-                    && error != StoreError::Closed
-                {
-                    tracing::warn!(%error, "a webhook waits for the store");
-                    desk.interrupt(slot.0, &slot.1);
-                    tokio::time::sleep(BREATH).await;
-                }
+    fn room(&self) -> usize {
+        self.load().1
+    }
+
+    /// How many webhooks are in hand, and how many more can be.
+    pub(super) fn load(&self) -> (usize, usize) {
+        let in_hand = self.busy.lock().len();
+        (in_hand, MOST_CARRIERS.saturating_sub(in_hand))
+    }
+
+    /// Takes a webhook in hand. Whoever has it already looks once more.
+    pub(super) fn enter(&self, slot: &Slot, job: Option<&str>, stop: &CancellationToken) -> Entered {
+        let mut all = self.busy.lock();
+        match all.get_mut(slot) {
+            Some(busy) if job.is_some() && busy.job.as_deref() == job => Entered::Same,
+            Some(busy) => {
+                busy.again = true;
+                Entered::Busy
             }
-            desk.woken.notify_one();
-        });
+            None => {
+                let busy = Busy { again: true, job: job.map(str::to_owned), stop: stop.child_token() };
+                all.insert(slot.clone(), busy);
+                Entered::Now
+            }
+        }
+    }
+
+    /// Lets go of a webhook.
+    pub(super) fn leave(&self, slot: &Slot) {
+        self.busy.lock().remove(slot);
+        self.woken.notify_one();
+    }
+
+    /// Carries what a webhook in hand has to get, until nothing is left.
+    pub(super) async fn rounds(&self, slot: &Slot, stop: &CancellationToken) {
+        while let Some(token) = self.next_round(slot, stop) {
+            if let Err(error) = self.carry(slot, &token).await
+                && error != StoreError::Closed
+            {
+                tracing::warn!(%error, "a webhook waits for the store");
+                self.interrupt(slot.0, &slot.1);
+                tokio::time::sleep(BREATH).await;
+            }
+        }
+        self.woken.notify_one();
     }
 
     /// Whether a carrier has more to do; if not, others may start with its webhook.
@@ -210,8 +263,25 @@ impl Desk {
         }
     }
 
-    /// A webhook is due then.
-    pub(super) fn due_at(&self, at: Micros) {
+    /// A webhook that failed is due then, which the store knows already.
+    pub(super) async fn retry_at(&self, slot: &Slot, at: Micros) {
+        match &self.options.queue {
+            None => self.due_at(at),
+            // If that fails, it is found in the store.
+            Some(queue) => drop(queue.later(slot, at).await),
+        }
+    }
+
+    /// Notes an event that was given up where operators of Redis look. The store knows it in any case.
+    pub(super) async fn bury(&self, slot: &Slot, event: &str, why: &str) {
+        if let Some(queue) = &self.options.queue
+            && queue.bury(slot, event, why).await.is_err()
+        {
+            tracing::warn!(event, "the dead stream does not have an event that was given up");
+        }
+    }
+
+    fn due_at(&self, at: Micros) {
         let mut next = self.next.lock();
         if at < *next {
             *next = at;

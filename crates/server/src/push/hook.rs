@@ -5,7 +5,7 @@ use nuncio_protocol::{AuthenticationInfo, Error, PushId, TaskId, TaskPushNotific
 use serde::{Deserialize, Serialize};
 
 use super::PushOptions;
-use super::keyring::{Context, Keyring};
+use super::keyring::{Context, Keyring, Sealed};
 use super::sign::{self, Notice};
 use crate::call::{Call, Version};
 use crate::store::PushConfig;
@@ -125,6 +125,20 @@ impl Hook {
     /// A secret is bound to where it goes.
     fn context<'a>(&'a self, id: &'a PushId) -> Context<'a> {
         Context { url: &self.url, config: id.as_str() }
+    }
+
+    /// The stored form with its secrets under the active key; nothing if they are already, or there are none.
+    pub(crate) fn reseal(config: &PushConfig, keyring: &Keyring) -> Result<Option<bytes::Bytes>, String> {
+        let hook = Self::read(config)?;
+        let Some(sealed) = hook.sealed.clone() else { return Ok(None) };
+        let sealed = keyring.reseal(hook.context(&config.id), &sealed.into()).map_err(|error| error.to_string())?;
+        Ok(sealed.map(|sealed| codec::encode(&Self { sealed: Some(sealed.as_str().to_owned()), ..hook })))
+    }
+
+    /// The key that its secrets are under.
+    pub(crate) fn key_id(config: &PushConfig) -> Option<String> {
+        let sealed: Sealed = Self::read(config).ok()?.sealed?.into();
+        sealed.key_id().ok().map(str::to_owned)
     }
 
     fn secrets(&self, id: &PushId, keyring: Option<&Keyring>) -> Result<Secrets, String> {

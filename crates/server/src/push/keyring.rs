@@ -134,9 +134,9 @@ impl Keyring {
         Kept::find(&folder.join(FILE), VARIABLES, environment).map(Self)
     }
 
-    /// Encrypts a secret.
+    /// Encrypts a secret. Not with a key that another process has just replaced: that one may be forgotten soon.
     pub fn seal(&self, context: Context<'_>, plain: &[u8]) -> Result<Sealed, KeyError> {
-        let keys = self.0.now();
+        let keys = self.0.refresh()?;
         let id = keys.active();
         let key = keys.key(id).ok_or(KeyError::Random)?;
         let mut text = plain.to_vec();

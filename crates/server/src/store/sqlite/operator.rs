@@ -1,8 +1,9 @@
 //! The operator's view of webhooks, beside a server that may be running.
 //!
 //! A second connection to the same file: SQLite keeps readers and the one writer apart, and all that is written here
-//! is a cursor, whose epoch tells a server at work that it was moved.
+//! is a cursor, whose epoch tells a server at work that it was moved, and secrets under another key.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use rusqlite::{Connection, OpenFlags};
 use super::super::{PushConfig, Seq, State, StoreError, TaskKey};
 use super::error::At;
 use super::{limit_of, migrate, open, push};
+use crate::push::hook::Hook;
+use crate::push::keyring::Keyring;
 
 /// A webhook with the task that it belongs to.
 #[derive(Clone, Debug)]
@@ -34,7 +37,7 @@ pub struct OperatorPush {
 impl OperatorPush {
     /// Where the webhook leads.
     pub fn url(&self) -> String {
-        crate::push::hook::Hook::read(&self.config).map(|hook| hook.url).unwrap_or_default()
+        Hook::read(&self.config).map(|hook| hook.url).unwrap_or_default()
     }
 }
 
@@ -46,6 +49,20 @@ pub enum Which {
     /// Those that did not take everything.
     Dead,
 }
+
+/// What came of putting secrets under another key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resealed {
+    /// How many webhooks have the new key now, and had another before.
+    pub changed: usize,
+    /// How many cannot be read, and stay as they are.
+    pub unreadable: usize,
+    /// The keys that are needed.
+    pub in_use: BTreeSet<String>,
+}
+
+/// How many webhooks are read at once.
+const PAGE: usize = 256;
 
 /// A database that a server may have open at the same time.
 pub struct Operator {
@@ -111,6 +128,34 @@ impl Operator {
         let db = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let id: &PushId = &webhook.config.id;
         push::replay(&db, webhook.key, id, Timestamp::now().as_micros()).map_err(|error| self.at.sql(&error))
+    }
+
+    /// Puts the secrets of all webhooks under the active key. A webhook that is replaced at the same time stays as it
+    /// is; call this again until nothing changes.
+    pub fn reseal(&self, keyring: &Keyring) -> Result<Resealed, StoreError> {
+        let db = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mut done = Resealed::default();
+        let mut after = (i64::MIN, String::new());
+        loop {
+            let page = push::page(&db, (after.0, &after.1), PAGE).map_err(|error| self.at.sql(&error))?;
+            let Some((task, config)) = page.last() else { return Ok(done) };
+            after = (task.0, config.id.to_string());
+            for (task, config) in &page {
+                let key = match Hook::reseal(config, keyring) {
+                    Ok(Some(body)) => {
+                        let put = push::put_body(&db, *task, config, &body).map_err(|error| self.at.sql(&error))?;
+                        done.changed += usize::from(put);
+                        keyring.ids().into_iter().next()
+                    }
+                    Ok(None) => Hook::key_id(config),
+                    Err(_) => {
+                        done.unreadable += 1;
+                        Hook::key_id(config)
+                    }
+                };
+                done.in_use.extend(key);
+            }
+        }
     }
 
     fn connect(&self, access: OpenFlags) -> Result<Connection, StoreError> {

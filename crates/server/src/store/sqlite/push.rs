@@ -113,6 +113,24 @@ pub(super) fn due(db: &Connection, now: Micros, limit: usize) -> rusqlite::Resul
     select.query_map((now, limit_of(limit)), config)?.collect()
 }
 
+/// All webhooks, after one of them.
+pub(super) fn page(
+    db: &Connection,
+    (task, id): (i64, &str),
+    limit: usize,
+) -> rusqlite::Result<Vec<(TaskKey, PushConfig)>> {
+    let mut select = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM push WHERE (task, id) > (?1, ?2) ORDER BY task, id LIMIT ?3"
+    ))?;
+    select.query_map((task, id, limit_of(limit)), config)?.collect()
+}
+
+/// Replaces what a webhook is, and not how far it has come. False when it is no longer the same.
+pub(super) fn put_body(db: &Connection, task: TaskKey, config: &PushConfig, body: &[u8]) -> rusqlite::Result<bool> {
+    let mut update = db.prepare_cached("UPDATE push SET body = ?3 WHERE task = ?1 AND id = ?2 AND body = ?4")?;
+    Ok(update.execute((task.0, config.id.as_str(), body, &*config.body))? == 1)
+}
+
 pub(super) fn config(row: &Row<'_>) -> rusqlite::Result<(TaskKey, PushConfig)> {
     let number = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)?.cast_unsigned());
     let dead = match row.get::<_, Option<i64>>(11)? {
