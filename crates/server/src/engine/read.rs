@@ -104,6 +104,8 @@ impl Engine {
         if let Some(live) = self.hub.get(row.key)
             && live.loaded.initialized()
             && live.broken().is_none()
+            // Another node may have written since.
+            && live.committed().0 >= row.seq
         {
             return self.current(&live).await;
         }
