@@ -142,6 +142,13 @@ def terminal(session, script, *, kill=False):
     say(session, json.dumps({"exit": exit_status, **output, "after": ask("terminal/output", **at)}, sort_keys=True))
 
 
+def keep(path, memory):
+    """Stores what is remembered; whoever is killed in the middle has the old."""
+    new = path.with_suffix(f".{threading.get_ident()}")
+    new.write_text(json.dumps(memory))
+    new.replace(path)
+
+
 def form(session, properties, required=()):
     schema = {"type": "object", "properties": properties, "required": list(required)}
     answer = ask("elicitation/create", sessionId=session, mode="form", message="Which port?", requestedSchema=schema)
@@ -297,16 +304,16 @@ def run_prompt(number, params):
     path = HOME / f"{session}.json"
     memory = json.loads(path.read_text())
     memory["said"].append(params["prompt"])
-    path.write_text(json.dumps(memory))
+    keep(path, memory)
     try:
         reason = work(session, params["prompt"], memory)
     except Exception as error:
         refused = error if isinstance(error, Refused) else Refused(-32603, "Internal error", repr(error))
         memory["said"].pop()
-        path.write_text(json.dumps(memory))
+        keep(path, memory)
         put({"jsonrpc": "2.0", "id": number, "error": refused.error})
         return
-    path.write_text(json.dumps(memory))
+    keep(path, memory)
     if CANCELLED[session].is_set() and KIND != "deaf":
         reason = "cancelled"
     usage = {"totalTokens": 12, "inputTokens": 7, "outputTokens": 5, "cachedReadTokens": 2}
@@ -341,7 +348,7 @@ def handle(method, params):
             raise Refused(-32000, "Authentication required")
         session = f"fake-{uuid.uuid4()}"
         HOME.mkdir(exist_ok=True)
-        (HOME / f"{session}.json").write_text(json.dumps({"said": []}))
+        keep(HOME / f"{session}.json", {"said": []})
         modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "code", "name": "Code"}]}
         return {"sessionId": session, "modes": modes}
     if method == "session/load":

@@ -57,8 +57,9 @@ class Sessions:
 
     def keep(self, name, value):
         self.all[name] = value
-        with open(SESSIONS, "w") as file:
+        with open(SESSIONS + ".new", "w") as file:
             json.dump(self.all, file)
+        os.replace(SESSIONS + ".new", SESSIONS)
 
 
 class Voice:
