@@ -1,8 +1,8 @@
 //! Claude Code: `claude` with JSON lines on both sides and approvals over the same pipe.
 //!
-//! * [`stream`]: the reader, which Qwen Code shares.
-//! * [`control`]: what the program asks its host, and the answers.
-//! * [`outcome`]: the line that ends a turn.
+//! * `stream`: the reader, which Qwen Code shares.
+//! * `control`: what the program asks its host, and the answers.
+//! * `outcome`: the line that ends a turn.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

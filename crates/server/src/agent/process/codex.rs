@@ -1,9 +1,9 @@
 //! Codex: `codex app-server`, which speaks JSON-RPC over its pipes.
 //!
-//! * [`session`]: the reader, from the handshake to the end of the turn.
-//! * [`item`]: what the agent says and does; `codex exec` prints the same things.
-//! * [`request`]: what the server asks, and the answers.
-//! * [`form`]: forms of MCP servers.
+//! * `session`: the reader, from the handshake to the end of the turn.
+//! * `item`: what the agent says and does; `codex exec` prints the same things.
+//! * `request`: what the server asks, and the answers.
+//! * `form`: forms of MCP servers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

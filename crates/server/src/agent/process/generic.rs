@@ -1,6 +1,6 @@
 //! Any command: it gets a prompt and answers in plain text or in lines of JSON.
 //!
-//! The first line decides: an object with a `type` that [`ndjson`] knows means lines of JSON, anything
+//! The first line decides: an object with a `type` that `ndjson` knows means lines of JSON, anything
 //! else means text. A line that asks for an approval is never part of the answer.
 
 use std::collections::VecDeque;
