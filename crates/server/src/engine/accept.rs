@@ -65,14 +65,17 @@ impl Handle {
         let from = self.from;
         let settled = |seq: Seq, state: TaskState| seq >= from && (state.is_terminal() || state.is_interrupted());
         let (seq, state) = self.live.committed();
-        if settled(seq, state) {
-            // It is over already. Those who ask at the same time come first, so that the answers leave together:
-            // waking each reader by itself costs more than all else that is left to do.
-            tokio::task::yield_now().await;
-        } else {
+        let at_once = settled(seq, state);
+        if !at_once {
             self.live.wait(settled).await.map_err(|error| append_error(&error))?;
         }
-        self.engine.current(&self.live).await
+        let task = self.engine.current(&self.live).await?;
+        if at_once {
+            // Those who ask at the same time come first, so that the answers leave together: waking each reader by
+            // itself costs more than all else that is left to do.
+            tokio::task::yield_now().await;
+        }
+        Ok(task)
     }
 
     /// The task as it is now.
