@@ -1,5 +1,6 @@
 //! Who calls.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, header};
@@ -20,37 +21,68 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// The tokens that open the server; none at all means that it is open to everyone.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tokens(Vec<Token>);
+/// What a caller shows, whatever transport it came by: credentials stand where HTTP has them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown<'a> {
+    /// The headers, metadata or first frame.
+    pub(crate) headers: &'a HeaderMap,
+    /// The query of the address.
+    pub(crate) query: Option<&'a str>,
+    /// Where the call comes from; nothing where the transport has no addresses.
+    pub(crate) from: Option<IpAddr>,
+    /// Who it is by the word of the transport itself: a certificate, or the user at the other end of a socket.
+    pub(crate) proven: Option<&'a Arc<str>>,
+}
 
-impl Tokens {
+/// Somebody who may come in.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Caller {
+    /// Who it is; empty where nothing is protected.
+    pub(crate) name: Arc<str>,
+}
+
+/// Why somebody may not come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// No credentials, or wrong ones.
+    Unauthorized,
+}
+
+/// The door: who may come in. Without any scheme it is open to everyone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gate {
+    tokens: Vec<Token>,
+}
+
+impl Gate {
     pub(crate) fn new(tokens: Vec<Token>) -> Self {
-        Self(tokens)
+        Self { tokens }
     }
 
     /// Whether callers must authenticate.
-    pub(crate) fn required(&self) -> bool {
-        !self.0.is_empty()
+    pub(crate) fn is_closed(&self) -> bool {
+        !self.tokens.is_empty()
     }
 
-    /// The caller's name, empty where nothing is protected; `None` for whoever may not come in.
-    pub(crate) fn caller(&self, headers: &HeaderMap) -> Option<Arc<str>> {
-        if self.0.is_empty() {
-            return Some(Arc::from(""));
+    /// Finds out who calls.
+    #[expect(clippy::unused_async, reason = "keys of other issuers have to be fetched")]
+    pub(crate) async fn admit(&self, shown: Shown<'_>) -> Result<Caller, Denied> {
+        if !self.is_closed() {
+            return Ok(Caller { name: shown.proven.cloned().unwrap_or_default() });
         }
-        let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-        let (scheme, secret) = value.split_once(' ')?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return None;
-        }
+        let secret = bearer(shown.headers).ok_or(Denied::Unauthorized)?;
         // Every token is compared in full, so that the time tells nothing about any of them.
         let mut found = None;
-        for token in &self.0 {
-            if bool::from(token.secret.as_bytes().ct_eq(secret.trim().as_bytes())) {
+        for token in &self.tokens {
+            if bool::from(token.secret.as_bytes().ct_eq(secret.as_bytes())) {
                 found = Some(token.name.clone());
             }
         }
-        found
+        found.map(|name| Caller { name }).ok_or(Denied::Unauthorized)
     }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, secret) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
 }

@@ -11,6 +11,7 @@ pub(crate) mod listen;
 pub(crate) mod params;
 pub(crate) mod range;
 pub(crate) mod rest;
+pub(crate) mod rpc;
 pub(crate) mod sse;
 
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::body::ResponseBody;
 
-use crate::auth::Tokens;
+use crate::auth::Gate;
 use crate::card::{Card, Desk};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
@@ -72,7 +73,7 @@ pub(crate) struct App {
     pub(crate) engine: Arc<Engine>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) cards: Desk,
-    pub(crate) tokens: Tokens,
+    pub(crate) gate: Gate,
     pub(crate) signer: Option<Arc<Signer>>,
     pub(crate) http: HttpOptions,
     /// Ends every stream when the server goes down.

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
-use crate::auth::{Token, Tokens};
+use crate::auth::{Gate, Token};
 use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
@@ -75,13 +75,13 @@ impl Server {
         if let Some(url) = &options.card.public_url {
             options.engine.artifacts.reached_at(url);
         }
-        let tokens = Tokens::new(options.tokens);
+        let gate = Gate::new(options.tokens);
         let signer = options.engine.push.as_ref().and_then(|push| push.signer.clone());
         let app = App {
-            cards: Desk::new(roster.clone(), &options.engine, options.card, tokens.required()),
+            cards: Desk::new(roster.clone(), &options.engine, options.card, gate.is_closed()),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
-            tokens,
+            gate,
             signer,
             http: options.http,
             closing: CancellationToken::new(),

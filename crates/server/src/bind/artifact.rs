@@ -20,6 +20,7 @@ use super::range::{self, Range};
 use super::{App, params};
 use crate::artifact::content::{Found, Held, find};
 use crate::artifact::{Blob, Hash};
+use crate::auth::Caller;
 use crate::store::Scope;
 
 /// How much of a file is read at once.
@@ -56,8 +57,8 @@ pub(crate) fn wanted(parts: &Parts) -> Option<Wanted<'_>> {
 }
 
 /// Answers a GET or HEAD of an artifact.
-pub(crate) async fn handle(app: &App, parts: &Parts, caller: Arc<str>, wanted: Wanted<'_>) -> Response<Body> {
-    let scope = Scope { tenant: (&*wanted.tenant).into(), owner: caller };
+pub(crate) async fn handle(app: &App, parts: &Parts, caller: &Caller, wanted: Wanted<'_>) -> Response<Body> {
+    let scope = Scope { tenant: (&*wanted.tenant).into(), owner: caller.name.clone() };
     match look_up(app, parts, &scope, &wanted).await {
         Ok(Some((found, blob, sha256))) => respond(parts, &found, blob, sha256),
         // A foreign task, a missing one and a missing artifact look the same.

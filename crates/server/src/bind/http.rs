@@ -10,6 +10,7 @@ use nuncio_protocol::{Error, ErrorKind};
 
 use super::body::{self, Body};
 use super::{App, artifact, jsonrpc, params, rest};
+use crate::auth::{Denied, Shown};
 use crate::call::Version;
 use crate::push::sign::Signer;
 
@@ -24,8 +25,10 @@ where
     if let Some(response) = public(app, &parts, local, remote).await {
         return response;
     }
-    let Some(caller) = app.tokens.caller(&parts.headers) else {
-        return unauthorized();
+    let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: Some(remote.ip()), proven: None };
+    let caller = match app.gate.admit(shown).await {
+        Ok(caller) => caller,
+        Err(denied) => return refuse(denied),
     };
     if parts.uri.path() == "/metrics" {
         return metrics(app, &parts);
@@ -34,20 +37,20 @@ where
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return method_not_allowed("GET, HEAD");
         }
-        return artifact::handle(app, &parts, caller, wanted).await;
+        return artifact::handle(app, &parts, &caller, wanted).await;
     }
     if is_rpc_path(parts.uri.path()) {
         if parts.method != Method::POST {
             return method_not_allowed("POST");
         }
         let body = body::read(incoming, app.http.max_body, app.http.body_timeout).await;
-        return close_if_unread(&body, jsonrpc::handle(app, &parts, caller, body.clone()).await);
+        return close_if_unread(&body, jsonrpc::handle(app, &parts, &caller, body.clone()).await);
     }
     let body = match rest::takes_body(&parts.method) {
         true => body::read(incoming, app.http.max_body, app.http.body_timeout).await,
         false => Ok(Bytes::new()),
     };
-    close_if_unread(&body, rest::handle(app, &parts, caller, body.clone()).await)
+    close_if_unread(&body, rest::handle(app, &parts, &caller, body.clone()).await)
 }
 
 /// A path below the name of a tenant with an agent of its own is that agent's: the rest of it means the same
@@ -133,7 +136,8 @@ pub(crate) fn bytes_response(status: StatusCode, kind: HeaderValue, body: impl I
     response
 }
 
-fn unauthorized() -> Response<Body> {
+fn refuse(denied: Denied) -> Response<Body> {
+    let Denied::Unauthorized = denied;
     let mut response = bytes_response(StatusCode::UNAUTHORIZED, JSON, br#"{"error":"Unauthorized"}"#.as_slice());
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response

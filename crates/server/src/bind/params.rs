@@ -9,6 +9,7 @@ use nuncio_protocol::{Error, ErrorKind};
 use percent_encoding::percent_decode_str;
 
 use super::App;
+use crate::auth::Caller;
 use crate::call::{Call, Version};
 use crate::store::Scope;
 
@@ -58,9 +59,9 @@ pub(crate) fn tenant(parts: &Parts) -> Cow<'_, str> {
 }
 
 /// The call that a request makes.
-pub(crate) fn call(app: &App, parts: &Parts, caller: Arc<str>, version: Version, tenant: &str) -> Call {
+pub(crate) fn call(app: &App, parts: &Parts, caller: &Caller, version: Version, tenant: &str) -> Call {
     Call {
-        scope: Scope { tenant: tenant.into(), owner: caller },
+        scope: Scope { tenant: tenant.into(), owner: caller.name.clone() },
         version,
         extensions: app.card(tenant).activated(&extensions(&parts.headers)),
         idempotency_key: header(&parts.headers, "idempotency-key").map(Arc::from),

@@ -1,7 +1,6 @@
 //! REST: A2A 1.0 at the root and below `/{tenant}`, A2A 0.3 below `/v1`.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -16,7 +15,9 @@ use super::body::Body;
 use super::dialect::Dialect;
 use super::dispatch::{Outcome, Request, dispatch};
 use super::http::{bytes_response, echo_extensions};
+use super::rpc::Envelope;
 use super::{App, params, sse};
+use crate::auth::Caller;
 use crate::call::Version;
 use crate::metrics::{Binding, Operation};
 
@@ -55,7 +56,7 @@ pub(crate) fn takes_body(method: &Method) -> bool {
 }
 
 /// Answers one REST request.
-pub(crate) async fn handle(app: &App, parts: &Parts, caller: Arc<str>, body: Result<Bytes, Error>) -> Response<Body> {
+pub(crate) async fn handle(app: &App, parts: &Parts, caller: &Caller, body: Result<Bytes, Error>) -> Response<Body> {
     let asked = params::version(parts);
     let hint = asked.as_ref().ok().copied().flatten();
     let (route, dialect, alias) = match find(parts, hint) {
@@ -80,7 +81,7 @@ pub(crate) async fn handle(app: &App, parts: &Parts, caller: Arc<str>, body: Res
 async fn carry_out(
     app: &App,
     parts: &Parts,
-    caller: Arc<str>,
+    caller: &Caller,
     asked: Result<Option<Version>, Error>,
     (dialect, alias): (Dialect, bool),
     route: Route<'_>,
@@ -110,8 +111,8 @@ async fn carry_out(
             let form = if alias { Dialect::rpc(dialect.version) } else { dialect };
             bytes_response(StatusCode::OK, media_type(parts, dialect.version), form.answer(answer)?)
         }
-        Outcome::Stream(subscription, place) => sse::response(app, subscription, place, dialect, None),
-        Outcome::StreamOfOne(message) => sse::one(dialect, None, &dialect.message_event(message)),
+        Outcome::Stream(subscription, place) => sse::response(app, subscription, place, Envelope::new(dialect, None)),
+        Outcome::StreamOfOne(message) => sse::one(&Envelope::new(dialect, None), &dialect.message_event(message)),
     };
     echo_extensions(&mut response, dialect.version, &extensions);
     Ok(response)

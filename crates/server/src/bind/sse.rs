@@ -6,12 +6,11 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, Response, header};
 use nuncio_protocol::Error;
-use nuncio_protocol::jsonrpc::{self, Id};
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::body::Body;
-use super::dialect::Dialect;
+use super::rpc::Envelope;
 use super::{App, StreamPlace};
 use crate::engine::{Event, Subscription};
 
@@ -20,15 +19,14 @@ pub(crate) fn response(
     app: &App,
     subscription: Subscription,
     place: StreamPlace,
-    dialect: Dialect,
-    id: Option<Id<'_>>,
+    envelope: Envelope,
 ) -> Response<Body> {
     let every = app.http.keep_alive;
     let mut beat = interval_at(tokio::time::Instant::now() + every, every);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let state = Streaming {
         subscription,
-        frame: Frame::new(dialect, id),
+        envelope,
         beat,
         closing: app.closing.clone(),
         batch: Vec::new(),
@@ -40,16 +38,16 @@ pub(crate) fn response(
 }
 
 /// A stream that holds one event without a number.
-pub(crate) fn one(dialect: Dialect, id: Option<Id<'_>>, event: &[u8]) -> Response<Body> {
+pub(crate) fn one(envelope: &Envelope, event: &[u8]) -> Response<Body> {
     let mut out = Vec::with_capacity(event.len() + 64);
-    Frame::new(dialect, id).write(None, event, &mut out);
+    write(envelope, None, event, &mut out);
     event_stream(Body::Full(out.into()))
 }
 
 /// A stream that holds one error.
-pub(crate) fn failed(dialect: Dialect, id: Option<Id<'_>>, error: &Error) -> Response<Body> {
+pub(crate) fn failed(envelope: &Envelope, error: &Error) -> Response<Body> {
     let mut out = Vec::with_capacity(256);
-    Frame::new(dialect, id).write_error(error, &mut out);
+    write_error(envelope, error, &mut out);
     event_stream(Body::Full(out.into()))
 }
 
@@ -64,7 +62,7 @@ fn event_stream(body: Body) -> Response<Body> {
 
 struct Streaming {
     subscription: Subscription,
-    frame: Frame,
+    envelope: Envelope,
     beat: Interval,
     closing: CancellationToken,
     batch: Vec<Arc<Event>>,
@@ -90,64 +88,35 @@ impl Streaming {
                 let size: usize = self.batch.iter().map(|event| event.body.len() + 96).sum();
                 let mut out = Vec::with_capacity(size);
                 for event in self.batch.drain(..) {
-                    self.frame.write(Some(event.seq), &self.frame.dialect.event(&event), &mut out);
+                    write(&self.envelope, Some(event.seq), &self.envelope.form(&event), &mut out);
                 }
                 Some(out.into())
             }
             Err(error) => {
                 self.over = true;
                 let mut out = Vec::new();
-                self.frame.write_error(&error, &mut out);
+                write_error(&self.envelope, &error, &mut out);
                 Some(out.into())
             }
         }
     }
 }
 
-/// What stands around each event.
-struct Frame {
-    dialect: Dialect,
-    /// The envelope up to the result, for JSON-RPC.
-    open: Vec<u8>,
-    id: String,
+/// One event, with its number if it has one.
+fn write(envelope: &Envelope, seq: Option<u64>, event: &[u8], out: &mut Vec<u8>) {
+    if let Some(seq) = seq {
+        let mut digits = itoa::Buffer::new();
+        out.extend_from_slice(b"id: ");
+        out.extend_from_slice(digits.format(seq).as_bytes());
+        out.push(b'\n');
+    }
+    out.extend_from_slice(b"data: ");
+    envelope.result(event, out);
+    out.extend_from_slice(b"\n\n");
 }
 
-impl Frame {
-    fn new(dialect: Dialect, id: Option<Id<'_>>) -> Self {
-        let mut open = Vec::new();
-        if let Some(id) = id {
-            jsonrpc::open_result(id, &mut open);
-        }
-        Self { dialect, open, id: id.map_or("null", Id::get).to_owned() }
-    }
-
-    fn write(&self, seq: Option<u64>, event: &[u8], out: &mut Vec<u8>) {
-        if let Some(seq) = seq {
-            let mut digits = itoa::Buffer::new();
-            out.extend_from_slice(b"id: ");
-            out.extend_from_slice(digits.format(seq).as_bytes());
-            out.push(b'\n');
-        }
-        out.extend_from_slice(b"data: ");
-        out.extend_from_slice(&self.open);
-        out.extend_from_slice(event);
-        if !self.open.is_empty() {
-            out.push(b'}');
-        }
-        out.extend_from_slice(b"\n\n");
-    }
-
-    fn write_error(&self, error: &Error, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"event: error\ndata: ");
-        if self.open.is_empty() {
-            out.extend_from_slice(&self.dialect.error(error));
-        } else {
-            out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-            out.extend_from_slice(self.id.as_bytes());
-            out.extend_from_slice(b",\"error\":");
-            out.extend_from_slice(&self.dialect.error(error));
-            out.push(b'}');
-        }
-        out.extend_from_slice(b"\n\n");
-    }
+fn write_error(envelope: &Envelope, error: &Error, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"event: error\ndata: ");
+    envelope.error(error, out);
+    out.extend_from_slice(b"\n\n");
 }
