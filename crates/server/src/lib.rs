@@ -27,6 +27,7 @@ mod auth;
 mod bind;
 mod call;
 mod card;
+mod listeners;
 mod map;
 mod server;
 
@@ -36,4 +37,5 @@ pub use bind::{HttpOptions, ResponseBody};
 pub use call::{Call, Version};
 pub use card::{CardFormat, CardOptions};
 pub use engine::turn::Turn;
+pub use listeners::Listeners;
 pub use server::{Server, ServerOptions, serve};
