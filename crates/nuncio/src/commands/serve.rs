@@ -25,6 +25,7 @@ use crate::config::{self, Config, PushBackend};
 use crate::failure::{Failure, Kind};
 
 pub(crate) mod agents;
+mod trust;
 
 /// Runs the command.
 pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failure> {
@@ -41,6 +42,7 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     let roster = agents::roster(config, &kin).await.map_err(|text| Failure::usage(vec![text]))?;
     let mut options = options(config, artifacts);
     options.engine.push = push(config, address)?;
+    options.card.signing = trust::signing(config)?;
     let server = Server::with_agents(roster, store, options, metrics);
     banner(config, address);
     server.run(listener, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
@@ -143,6 +145,8 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             trusted_proxies: config.trusted_proxies.clone(),
             extensions: config.extensions.iter().map(extension).collect(),
             no_streaming: false,
+            extended: trust::extended(config),
+            signing: None,
         },
         tokens: config
             .callers

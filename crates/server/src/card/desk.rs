@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::{CardOptions, Cards};
+use super::{CardOptions, CardSigning, Cards};
 use crate::engine::EngineOptions;
 use crate::engine::roster::Roster;
 
@@ -23,6 +23,11 @@ impl Desk {
         let cards = Arc::new(Cards::new(&roster, engine, &options, protected));
         let cards = RwLock::new((revision(&roster), cards));
         Self { roster, engine: engine.clone(), options, protected, cards }
+    }
+
+    /// What cards are signed with.
+    pub(crate) fn signing(&self) -> Option<&CardSigning> {
+        self.options.signing.as_deref()
     }
 
     /// The cards as they are now.
