@@ -21,6 +21,7 @@ pub(crate) mod problem;
 pub(crate) mod record;
 mod schema;
 mod secret;
+pub(crate) mod signing;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -38,8 +39,8 @@ pub(crate) use schema::schema;
 pub(crate) use secret::Secret;
 #[allow(unused_imports, reason = "the types of public fields")]
 pub(crate) use types::{
-    AgentEntry, AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, Profile,
-    PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, TokenSource, Transport, Variable,
+    AgentEntry, AgentKind, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
+    NamedToken, Profile, PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, TokenSource, Transport, Variable,
 };
 
 pub(crate) use problem::Source;

@@ -1,6 +1,6 @@
 //! Who calls.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use http::{HeaderMap, header};
@@ -39,6 +39,26 @@ pub(crate) struct Shown<'a> {
 pub(crate) struct Caller {
     /// Who it is; empty where nothing is protected.
     pub(crate) name: Arc<str>,
+    /// By which way.
+    pub(crate) way: Way,
+}
+
+impl Caller {
+    /// The same caller, who came by this way.
+    pub(crate) fn by(self, way: Way) -> Self {
+        Self { way, ..self }
+    }
+}
+
+/// The way by which a call came in.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Way {
+    /// What carried it; nothing for JSON-RPC over HTTP.
+    pub transport: Option<&'static str>,
+    /// Where it arrived, where the transport has addresses.
+    pub local: Option<SocketAddr>,
+    /// Where it comes from.
+    pub remote: Option<SocketAddr>,
 }
 
 /// Why somebody may not come in.
@@ -68,7 +88,7 @@ impl Gate {
     #[expect(clippy::unused_async, reason = "keys of other issuers have to be fetched")]
     pub(crate) async fn admit(&self, shown: Shown<'_>) -> Result<Caller, Denied> {
         if !self.is_closed() {
-            return Ok(Caller { name: shown.proven.cloned().unwrap_or_default() });
+            return Ok(Caller { name: shown.proven.cloned().unwrap_or_default(), ..Caller::default() });
         }
         let secret = bearer(shown.headers).ok_or(Denied::Unauthorized)?;
         // Every token is compared in full, so that the time tells nothing about any of them.
@@ -78,7 +98,7 @@ impl Gate {
                 found = Some(token.name.clone());
             }
         }
-        found.map(|name| Caller { name }).ok_or(Denied::Unauthorized)
+        found.map(|name| Caller { name, ..Caller::default() }).ok_or(Denied::Unauthorized)
     }
 }
 

@@ -90,6 +90,11 @@ impl App {
         self.engine.push.is_some()
     }
 
+    /// Whether there are public keys to show.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.signer.is_some() || self.cards.signing().is_some_and(|signing| signing.public_keys().next().is_some())
+    }
+
     /// The card that a tenant is shown.
     pub(crate) fn card(&self, tenant: &str) -> Arc<Card> {
         self.cards.cards().of(tenant)

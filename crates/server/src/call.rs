@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::auth::Way;
 use crate::store::{Scope, Seq};
 
 /// A version of the protocol.
@@ -54,4 +55,6 @@ pub struct Call {
     pub traceparent: Option<Arc<str>>,
     /// The last event that a reconnecting reader has seen.
     pub after: Option<Seq>,
+    /// By which way it came in.
+    pub way: Way,
 }

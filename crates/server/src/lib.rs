@@ -32,10 +32,10 @@ mod map;
 mod server;
 
 pub use agent::{Agent, AgentError, OnCrash};
-pub use auth::Token;
+pub use auth::{Token, Way};
 pub use bind::{HttpOptions, ResponseBody};
 pub use call::{Call, Version};
-pub use card::{CardFormat, CardOptions};
+pub use card::{CardFormat, CardOptions, CardSigning, ExtendedCard};
 pub use engine::turn::Turn;
 pub use listeners::Listeners;
 pub use server::{Server, ServerOptions, serve};

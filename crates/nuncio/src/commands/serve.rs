@@ -24,6 +24,7 @@ use crate::config::{self, Config, PushBackend};
 use crate::failure::{Failure, Kind};
 
 pub(crate) mod agents;
+mod trust;
 mod ways;
 
 /// Runs the command.
@@ -42,6 +43,7 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     let roster = agents::roster(config, &kin).await.map_err(|text| Failure::usage(vec![text]))?;
     let mut options = options(config, artifacts);
     options.engine.push = push(config, address)?;
+    options.card.signing = trust::signing(config)?;
     let server = Server::with_agents(roster, store, options, metrics);
     ways::announce(config, address);
     server.run(listeners, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
@@ -132,6 +134,8 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             trusted_proxies: config.trusted_proxies.clone(),
             extensions: config.extensions.iter().map(extension).collect(),
             no_streaming: false,
+            extended: trust::extended(config),
+            signing: None,
         },
         tokens: config
             .callers

@@ -139,6 +139,15 @@ pub(crate) enum CardFormat {
     V0_3,
 }
 
+/// Whether known callers are shown more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExtendedCard {
+    /// If callers have to say who they are.
+    Auto,
+    On,
+    Off,
+}
+
 /// What marks two sends as the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdempotentSend {

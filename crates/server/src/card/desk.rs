@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 
-use super::{CardOptions, Cards, Ways};
+use super::{CardOptions, CardSigning, Cards, Ways};
 use crate::engine::EngineOptions;
 use crate::engine::roster::Roster;
 
@@ -31,6 +31,11 @@ impl Desk {
     pub(crate) fn serving(&self, ways: Ways) {
         // A server runs once.
         let _ = self.ways.set(ways);
+    }
+
+    /// What cards are signed with.
+    pub(crate) fn signing(&self) -> Option<&CardSigning> {
+        self.options.signing.as_deref()
     }
 
     /// The cards as they are now.
