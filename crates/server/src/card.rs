@@ -22,6 +22,7 @@ use crate::call::Version;
 use crate::engine::EngineOptions;
 use crate::engine::roster::{Roster, Served};
 use crate::present;
+use crate::profile::Profile;
 
 mod desk;
 
@@ -62,6 +63,7 @@ pub(crate) struct Card {
     /// Everything but the addresses.
     base: AgentCard,
     options: CardOptions,
+    profile: Profile,
     /// The path below which the agent is found.
     below: String,
     modified: HeaderValue,
@@ -75,18 +77,25 @@ pub(crate) struct Cards {
 }
 
 impl Cards {
-    pub(crate) fn new(roster: &Roster, engine: &EngineOptions, options: &CardOptions, protected: bool) -> Self {
+    pub(crate) fn new(
+        roster: &Roster,
+        engine: &EngineOptions,
+        options: &CardOptions,
+        profile: Profile,
+        protected: bool,
+    ) -> Self {
         let card = |served: &[&Served], below: &str| {
             let mut card = merged(served);
             let extensions = &mut card.capabilities.extensions;
             extensions.retain(|extension| engine.exposure.shows(&extension.uri));
-            let own = present::extensions(engine.exposure);
+            let own = present::extensions(engine.manners.style, engine.exposure);
             // An agent elsewhere may know the same ones.
             let new = own.into_iter().filter(|own| !extensions.iter().any(|known| known.uri == own.uri));
             let new: Vec<AgentExtension> = new.collect();
             extensions.extend(new);
             card.capabilities.push_notifications = Some(engine.push.is_some());
-            Arc::new(Card::new(card, options.clone(), protected, below))
+            profile.shape(&mut card);
+            Arc::new(Card::new(card, options.clone(), profile, protected, below))
         };
         let tenants: HashSet<&Arc<str>> = roster.all().filter_map(|served| served.tenant.as_ref()).collect();
         let of_tenant = |tenant: &Arc<str>| {
@@ -136,7 +145,7 @@ struct Made {
 }
 
 impl Card {
-    fn new(agent: AgentCard, options: CardOptions, protected: bool, below: &str) -> Self {
+    fn new(agent: AgentCard, options: CardOptions, profile: Profile, protected: bool, below: &str) -> Self {
         let mut base = agent;
         base.capabilities.streaming = Some(!options.no_streaming);
         base.capabilities.extensions.extend(options.extensions.iter().cloned());
@@ -148,7 +157,7 @@ impl Card {
         }
         let modified = httpdate::fmt_http_date(std::time::SystemTime::now());
         let modified = HeaderValue::from_str(&modified).unwrap_or_else(|_| HeaderValue::from_static(""));
-        Self { base, options, below: below.to_owned(), modified, made: Mutex::default() }
+        Self { base, options, profile, below: below.to_owned(), modified, made: Mutex::default() }
     }
 
     /// Whether the agent streams.
@@ -213,7 +222,8 @@ impl Card {
     }
 
     fn make(&self, base_url: &str, form: Form) -> Made {
-        let card = AgentCard { supported_interfaces: interfaces(base_url), ..self.base.clone() };
+        let card =
+            AgentCard { supported_interfaces: interfaces(base_url, self.profile.rpc_path()), ..self.base.clone() };
         let mut body = Vec::new();
         match form {
             Form::V1 => {
@@ -250,8 +260,8 @@ impl Card {
 }
 
 /// JSON-RPC first, because most clients know it; the same addresses again for 0.3.
-fn interfaces(base_url: &str) -> Vec<AgentInterface> {
-    let rpc = format!("{base_url}/");
+fn interfaces(base_url: &str, rpc_path: &str) -> Vec<AgentInterface> {
+    let rpc = format!("{base_url}{rpc_path}");
     let entry = |url: &str, binding: &str, version: Version| AgentInterface {
         url: url.into(),
         protocol_binding: binding.into(),

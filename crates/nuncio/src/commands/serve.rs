@@ -9,7 +9,7 @@ use std::time::Duration;
 use nuncio_protocol::AgentExtension;
 use nuncio_server::artifact::{ArtifactStore, Artifacts};
 use nuncio_server::engine::approval::{Policy, Rule};
-use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend};
+use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend, Manners};
 use nuncio_server::metrics::Metrics;
 use nuncio_server::push::guard::{Guard, Openings};
 use nuncio_server::push::keyring::{KeyError, Keyring};
@@ -118,6 +118,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             },
             approvals: policy(config),
             exposure: exposure(config),
+            manners: Manners { style: config.presenter, ..config.dialect.manners() },
             tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
             artifacts,
             push: None,
@@ -144,6 +145,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             extensions: config.extensions.iter().map(extension).collect(),
             no_streaming: false,
         },
+        profile: config.dialect,
         tokens: config
             .callers
             .iter()

@@ -113,7 +113,7 @@ fn durations_and_sizes_say_how_they_are_written() {
 fn names_outside_the_list_are_refused_with_the_list() {
     for (file, list) in [
         ("transport: [http, carrier-pigeon]", "unsupported transport `carrier-pigeon`; supported values: http"),
-        ("profile: x", "unknown profile `x`; supported values: nuncio"),
+        ("profile: x", "or the path of a file"),
         ("agent: x", "generic, acp, upstream"),
         ("store: x", "supported values: sqlite, memory"),
         ("durability: x", "supported values: full, normal"),

@@ -7,22 +7,30 @@ use parking_lot::RwLock;
 use super::{CardOptions, Cards};
 use crate::engine::EngineOptions;
 use crate::engine::roster::Roster;
+use crate::profile::Profile;
 
 /// Where the cards lie.
 pub(crate) struct Desk {
     roster: Roster,
     engine: EngineOptions,
     options: CardOptions,
+    profile: Profile,
     protected: bool,
     /// With the revision of the agents that they describe.
     cards: RwLock<(u64, Arc<Cards>)>,
 }
 
 impl Desk {
-    pub(crate) fn new(roster: Roster, engine: &EngineOptions, options: CardOptions, protected: bool) -> Self {
-        let cards = Arc::new(Cards::new(&roster, engine, &options, protected));
+    pub(crate) fn new(
+        roster: Roster,
+        engine: &EngineOptions,
+        options: CardOptions,
+        profile: Profile,
+        protected: bool,
+    ) -> Self {
+        let cards = Arc::new(Cards::new(&roster, engine, &options, profile, protected));
         let cards = RwLock::new((revision(&roster), cards));
-        Self { roster, engine: engine.clone(), options, protected, cards }
+        Self { roster, engine: engine.clone(), options, profile, protected, cards }
     }
 
     /// The cards as they are now.
@@ -34,7 +42,7 @@ impl Desk {
                 return made.1.clone();
             }
         }
-        let cards = Arc::new(Cards::new(&self.roster, &self.engine, &self.options, self.protected));
+        let cards = Arc::new(Cards::new(&self.roster, &self.engine, &self.options, self.profile, self.protected));
         *self.cards.write() = (revision, cards.clone());
         cards
     }
