@@ -27,6 +27,7 @@ use crate::auth::Gate;
 use crate::card::{Card, Desk};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
+use crate::profile::Profile;
 use crate::push::sign::Signer;
 
 /// Limits of the HTTP side.
@@ -76,6 +77,7 @@ pub(crate) struct App {
     pub(crate) gate: Gate,
     pub(crate) signer: Option<Arc<Signer>>,
     pub(crate) http: HttpOptions,
+    pub(crate) profile: Profile,
     /// Ends every stream when the server goes down.
     pub(crate) closing: CancellationToken,
     pub(crate) streams: Arc<AtomicUsize>,

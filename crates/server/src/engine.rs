@@ -21,6 +21,7 @@ use tracing::Instrument;
 
 use crate::artifact::Artifacts;
 use crate::metrics::Metrics;
+use crate::present::Style;
 use crate::push::{Desk, PushOptions};
 use crate::store::{AppendError, Lease, Micros, Store, StoreError, TaskKey};
 
@@ -68,6 +69,19 @@ impl Default for Exposure {
     }
 }
 
+/// Rules of conversation in which servers differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manners {
+    /// How reports look.
+    pub style: Style,
+    /// What becomes of a message whose conversation is busy: without words it waits, with them it fails with them.
+    pub busy: Option<&'static str>,
+    /// Whether a message that the agent does not admit becomes a task that failed, instead of an error.
+    pub refusal_is_task: bool,
+    /// Whether a task at rest is over for whoever wants to cancel or follow it.
+    pub rest_is_over: bool,
+}
+
 /// What makes a repeated send the same send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdempotentSend {
@@ -103,6 +117,8 @@ pub struct EngineOptions {
     pub approvals: approval::Policy,
     /// What clients see of the agent's inner life.
     pub exposure: Exposure,
+    /// Rules of conversation.
+    pub manners: Manners,
     /// If given, only these tenants exist.
     pub tenants: Option<HashSet<String>>,
     /// Where the files of artifacts go.
@@ -125,6 +141,7 @@ impl Default for EngineOptions {
             idempotent_send: IdempotentSend::Key,
             approvals: approval::Policy::default(),
             exposure: Exposure::default(),
+            manners: Manners::default(),
             tenants: None,
             artifacts: Artifacts::default(),
             push: None,

@@ -17,6 +17,7 @@ use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
 use crate::listeners::Listeners;
 use crate::metrics::Metrics;
+use crate::profile::Profile;
 use crate::store::Store;
 
 /// How long connections may take to end once everything is done.
@@ -31,6 +32,8 @@ pub struct ServerOptions {
     pub http: HttpOptions,
     /// How the card is published.
     pub card: CardOptions,
+    /// Whom the server behaves like. The engine has its manners by itself.
+    pub profile: Profile,
     /// Who may call; nobody listed means everybody.
     pub tokens: Vec<Token>,
     /// How long running turns may go on after the signal to stop.
@@ -43,6 +46,7 @@ impl Default for ServerOptions {
             engine: EngineOptions::default(),
             http: HttpOptions::default(),
             card: CardOptions::default(),
+            profile: Profile::default(),
             tokens: Vec::new(),
             drain_timeout: Duration::from_secs(10),
         }
@@ -79,12 +83,13 @@ impl Server {
         let gate = Gate::new(options.tokens);
         let signer = options.engine.push.as_ref().and_then(|push| push.signer.clone());
         let app = App {
-            cards: Desk::new(roster.clone(), &options.engine, options.card, gate.is_closed()),
+            cards: Desk::new(roster.clone(), &options.engine, options.card, options.profile, gate.is_closed()),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             gate,
             signer,
             http: options.http,
+            profile: options.profile,
             closing: CancellationToken::new(),
             streams: Arc::default(),
         };

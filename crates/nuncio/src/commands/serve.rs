@@ -8,7 +8,7 @@ use std::time::Duration;
 use nuncio_protocol::AgentExtension;
 use nuncio_server::artifact::{ArtifactStore, Artifacts};
 use nuncio_server::engine::approval::{Policy, Rule};
-use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend};
+use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend, Manners};
 use nuncio_server::metrics::Metrics;
 use nuncio_server::push::guard::{Guard, Openings};
 use nuncio_server::push::keyring::{KeyError, Keyring};
@@ -109,6 +109,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             },
             approvals: policy(config),
             exposure: exposure(config),
+            manners: Manners { style: config.presenter, ..config.dialect.manners() },
             tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
             artifacts,
             push: None,
@@ -137,6 +138,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             extended: trust::extended(config),
             signing: None,
         },
+        profile: config.dialect,
         tokens: config
             .callers
             .iter()

@@ -8,23 +8,27 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use nuncio_server::Profile;
 use nuncio_server::engine::approval::Rule;
+use nuncio_server::present::Style;
 use serde_json::Value as Json;
 
 use super::address::{Host, PublicUrl, StoreUrl};
 use super::agents::{AGENTS, AgentList, CommandLine, Folders, Rules, Variables};
+use super::card::{MediaTypes, Skills};
 use super::choice::Choice;
 use super::entry::{Extensions, Tokens};
 use super::kind::{Count, Flag, Kind, Maybe, Path, Port, SecretText, Size, Text, Time, TimeOrOff};
 use super::layers::{Layers, Sources, default_of};
 use super::list::{Blocks, Exposure, Hosts, Networks, Tenants};
 use super::problem::Problem;
+use super::profile::ProfileName;
 use super::secret::Secret;
 use super::signing::{KeyEntry, SigningKeys};
 use super::transport::{Transports, UrlPath, Users};
 use super::types::{
     AgentEntry, AgentKind, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
-    NamedToken, Profile, PromptBy, PushBackend, PushEvents, Store, Thinking, Transport, Variable,
+    NamedToken, PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, Transport, Variable,
 };
 
 /// What is known about a key apart from its type.
@@ -126,8 +130,16 @@ keys! {
     ["response-stream"] response_stream: String, Text, "iac-code:a2a:responses";
     /// Redis consumer group of the servers that share the requests.
     ["consumer-group"] consumer_group: String, Text, "iac-code";
-    /// Wire form of events, and a set of defaults: `nuncio`.
-    ["profile"] profile: Profile, PROFILES, "nuncio";
+    /// Whom the server stands in for, and a set of defaults: `nuncio`, `iac-code`, or the path of a file of one's own.
+    ["profile"] profile: String, ProfileName, "nuncio";
+    /// Wire form of what agents report: `nuncio` or `iac-code`.
+    ["presenter"] presenter: Style, Choice { what: "presenter", names: &[
+        ("nuncio", Style::Nuncio), ("iac-code", Style::IacCode),
+    ] }, "nuncio";
+    /// Whose rules for paths, ids, tasks and conversations hold: `nuncio` or `iac-code`.
+    ["dialect"] dialect: Profile, Choice { what: "dialect", names: &[
+        ("nuncio", Profile::Nuncio), ("iac-code", Profile::IacCode),
+    ] }, "nuncio";
     /// Agent to serve: `demo`, `claude-code`, `codex`, `codex-exec`, `cursor`, `opencode`, `gemini`, `qwen`, `vibe`, `goose`, `generic`, `acp` or `upstream`.
     ["agent"] agent: AgentKind, AGENTS, "demo";
     /// The agent's program with its first arguments, if it is not the usual one of its kind. What follows `--` on the command line is the same.
@@ -168,6 +180,12 @@ keys! {
     ["description"] description: Option<String>, Maybe(Text);
     /// Version of the agent on its card. Without it, the agent's own.
     ["agent-version"] agent_version: Option<String>, Maybe(Text);
+    /// List of skills on the agent's card, each an id or `{id, name, description, tags, examples}`. Without it, the agent's own.
+    ["skills"] skills: Vec<Skill>, Skills;
+    /// List of media types that the card says the agent takes. Without it, the agent's own.
+    ["input-modes"] input_modes: Vec<String>, MediaTypes;
+    /// List of media types that the card says the agent gives. Without it, the agent's own.
+    ["output-modes"] output_modes: Vec<String>, MediaTypes;
     /// Where tasks are kept: `sqlite` (below `data-dir`) or `memory`.
     ["store"] store: Store, StoreUrl, "sqlite";
     /// Directory for the database and other files.
@@ -320,6 +338,3 @@ keys! {
         ("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json),
     ] }, "auto";
 }
-
-/// The profiles, which are looked up before the other keys are read.
-pub(crate) const PROFILES: Choice<Profile> = Choice { what: "profile", names: &[("nuncio", Profile::Nuncio)] };

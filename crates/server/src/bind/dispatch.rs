@@ -122,6 +122,7 @@ pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Res
     if call.scope.tenant.len() > LONGEST_TENANT {
         return Err(Error::invalid("tenant", "is longer than 512 characters"));
     }
+    app.profile.check(&request)?;
     let id = CALLS.fetch_add(1, Ordering::Relaxed);
     let (operation, version) = (request.operation(), call.version.as_str());
     let span = tracing::debug_span!("call", call = id, ?operation, version, caller = %call.scope);

@@ -40,7 +40,7 @@ where
         }
         return artifact::handle(app, &parts, &caller, wanted).await;
     }
-    if is_rpc_path(parts.uri.path()) {
+    if app.profile.is_rpc_path(parts.uri.path()) {
         if parts.method != Method::POST {
             return method_not_allowed("POST");
         }
@@ -125,10 +125,6 @@ fn metrics(app: &App, parts: &Parts) -> Response<Body> {
     let text = app.metrics.render(running, queued, app.engine.tasks_in_memory());
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     bytes_response(StatusCode::OK, kind, text)
-}
-
-fn is_rpc_path(path: &str) -> bool {
-    matches!(path, "/" | "/a2a" | "/a2a/" | "/a2a/jsonrpc" | "/a2a/jsonrpc/")
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
