@@ -10,7 +10,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
+use crate::audit::Audit;
 use crate::auth::{Gate, Token};
+use crate::bind::limit::{Pace, StreamShares};
 use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
@@ -32,6 +34,8 @@ pub struct ServerOptions {
     pub card: CardOptions,
     /// Who may call; nobody listed means everybody.
     pub tokens: Vec<Token>,
+    /// Where it is put on record who did what.
+    pub audit: Option<Arc<Audit>>,
     /// How long running turns may go on after the signal to stop.
     pub drain_timeout: Duration,
 }
@@ -43,6 +47,7 @@ impl Default for ServerOptions {
             http: HttpOptions::default(),
             card: CardOptions::default(),
             tokens: Vec::new(),
+            audit: None,
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -83,6 +88,9 @@ impl Server {
             metrics,
             gate,
             signer,
+            pace: options.http.rate.map(Pace::new),
+            shares: options.http.max_streams_per_caller.map(StreamShares::new),
+            audit: options.audit,
             http: options.http,
             closing: CancellationToken::new(),
             streams: Arc::default(),
@@ -136,6 +144,9 @@ impl Server {
             let _ = delivering.await;
         }
         app.engine.store().close().await;
+        if let Some(audit) = &app.audit {
+            audit.flush().await;
+        }
         Ok(())
     }
 }
