@@ -1,10 +1,12 @@
 //! Who calls.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, header};
 use subtle::ConstantTimeEq;
+
+use crate::call::Way;
 
 /// A caller who proves who he is with a bearer token.
 #[derive(Clone)]
@@ -50,22 +52,20 @@ impl Caller {
     }
 }
 
-/// The way by which a call came in.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Way {
-    /// What carried it; nothing for JSON-RPC over HTTP.
-    pub transport: Option<&'static str>,
-    /// Where it arrived, where the transport has addresses.
-    pub local: Option<SocketAddr>,
-    /// Where it comes from.
-    pub remote: Option<SocketAddr>,
-}
-
 /// Why somebody may not come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
     /// No credentials, or wrong ones.
     Unauthorized,
+}
+
+impl Denied {
+    /// What is put on record.
+    pub(crate) fn outcome(&self) -> &'static str {
+        match self {
+            Self::Unauthorized => "UNAUTHENTICATED",
+        }
+    }
 }
 
 /// The door: who may come in. Without any scheme it is open to everyone.

@@ -24,6 +24,7 @@ pub mod push;
 pub mod store;
 pub mod workspace;
 
+mod audit;
 mod auth;
 mod bind;
 mod call;
@@ -34,9 +35,10 @@ mod profile;
 mod server;
 
 pub use agent::{Agent, AgentError, OnCrash};
-pub use auth::{Token, Way};
-pub use bind::{HttpOptions, ResponseBody};
-pub use call::{Call, Version};
+pub use audit::Audit;
+pub use auth::Token;
+pub use bind::{HttpOptions, Rate, ResponseBody};
+pub use call::{Call, Version, Way};
 pub use card::{CardFormat, CardOptions, CardSigning, ExtendedCard};
 pub use engine::turn::Turn;
 pub use listeners::Listeners;

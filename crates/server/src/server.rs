@@ -10,7 +10,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
+use crate::audit::Audit;
 use crate::auth::{Gate, Token};
+use crate::bind::limit::{Pace, StreamShares};
 use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
@@ -36,6 +38,8 @@ pub struct ServerOptions {
     pub profile: Profile,
     /// Who may call; nobody listed means everybody.
     pub tokens: Vec<Token>,
+    /// Where it is put on record who did what.
+    pub audit: Option<Arc<Audit>>,
     /// How long running turns may go on after the signal to stop.
     pub drain_timeout: Duration,
 }
@@ -48,6 +52,7 @@ impl Default for ServerOptions {
             card: CardOptions::default(),
             profile: Profile::default(),
             tokens: Vec::new(),
+            audit: None,
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -88,6 +93,9 @@ impl Server {
             metrics,
             gate,
             signer,
+            pace: options.http.rate.map(Pace::new),
+            shares: options.http.max_streams_per_caller.map(StreamShares::new),
+            audit: options.audit,
             http: options.http,
             profile: options.profile,
             closing: CancellationToken::new(),
@@ -149,6 +157,9 @@ impl Server {
             let _ = delivering.await;
         }
         app.engine.store().close().await;
+        if let Some(audit) = &app.audit {
+            audit.flush().await;
+        }
         Ok(())
     }
 }

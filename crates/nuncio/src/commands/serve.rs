@@ -44,6 +44,7 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     let mut options = options(config, artifacts);
     options.engine.push = push(config, address)?;
     options.card.signing = trust::signing(config)?;
+    options.audit = trust::audit(config)?;
     let server = Server::with_agents(roster, store, options, metrics);
     ways::announce(config, address);
     server.run(listeners, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
@@ -97,6 +98,10 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
         engine: EngineOptions {
             max_running_turns: size(config.max_running_turns),
             max_queued_turns: size(config.max_queued_turns),
+            per_caller: trust::per_caller(config),
+            max_parts: size(config.max_parts),
+            max_history: size(config.max_history),
+            max_webhooks: size(config.max_webhooks),
             turn_timeout: config.turn_timeout.unwrap_or_default(),
             silence_timeout: config.silence_timeout.unwrap_or_default(),
             approval_timeout: config.approval_timeout,
@@ -118,6 +123,8 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             max_body: size(config.max_body),
             max_header: size(config.max_header),
             max_streams: size(config.max_streams),
+            max_streams_per_caller: config.max_streams_per_caller.map(size),
+            rate: trust::rate(config),
             max_connections: size(config.max_connections),
             header_timeout: config.header_timeout,
             body_timeout: config.body_timeout,
@@ -144,6 +151,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             .iter()
             .map(|caller| Token { name: caller.name.as_str().into(), secret: caller.token.expose().into() })
             .collect(),
+        audit: None,
         drain_timeout: config.drain_timeout,
     }
 }

@@ -10,7 +10,7 @@ use nuncio_protocol::{Error, ErrorKind, json};
 
 use super::body::{self, Body};
 use super::{App, artifact, jsonrpc, params, rest};
-use crate::auth::{Denied, Shown, Way};
+use crate::auth::{Denied, Shown};
 use crate::call::Version;
 use crate::card::CardSigning;
 use crate::push::sign::Signer;
@@ -26,10 +26,14 @@ where
     if let Some(response) = public(app, &parts, local, remote).await {
         return response;
     }
+    let way = app.way(&parts, local, remote);
     let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: Some(remote.ip()), proven: None };
     let caller = match app.gate.admit(shown).await {
-        Ok(caller) => caller.by(Way { transport: None, local: Some(local), remote: Some(remote) }),
-        Err(denied) => return refuse(denied),
+        Ok(caller) => caller.by(way),
+        Err(denied) => {
+            app.audit_denied(way, &denied);
+            return refuse(denied);
+        }
     };
     if parts.uri.path() == "/metrics" {
         return metrics(app, &parts);

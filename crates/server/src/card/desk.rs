@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use ipnet::IpNet;
 use parking_lot::RwLock;
 
 use super::{CardOptions, CardSigning, Cards, Ways};
@@ -44,6 +45,11 @@ impl Desk {
     /// What cards are signed with.
     pub(crate) fn signing(&self) -> Option<&CardSigning> {
         self.options.signing.as_deref()
+    }
+
+    /// The proxies that are believed.
+    pub(crate) fn trusted_proxies(&self) -> &[IpNet] {
+        &self.options.trusted_proxies
     }
 
     /// The cards as they are now.
