@@ -27,6 +27,7 @@ mod auth;
 mod bind;
 mod call;
 mod card;
+mod group;
 mod map;
 mod server;
 
