@@ -23,6 +23,7 @@ mod schema;
 mod secret;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod types;
 mod units;
 

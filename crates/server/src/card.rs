@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -24,8 +24,10 @@ use crate::engine::roster::{Roster, Served};
 use crate::present;
 
 mod desk;
+mod ways;
 
 pub(crate) use desk::Desk;
+pub(crate) use ways::Ways;
 
 /// How many addresses a server may be known under before the oldest card is made anew.
 const MOST_ADDRESSES: usize = 64;
@@ -64,6 +66,10 @@ pub(crate) struct Card {
     options: CardOptions,
     /// The path below which the agent is found.
     below: String,
+    /// The tenant whose agent it is; empty for everybody's.
+    tenant: Arc<str>,
+    /// The ways in, once they are open. Until then HTTP is taken for the only one.
+    ways: Arc<OnceLock<Ways>>,
     modified: HeaderValue,
     made: Mutex<HashMap<(String, Form), Arc<Made>>>,
 }
@@ -75,8 +81,14 @@ pub(crate) struct Cards {
 }
 
 impl Cards {
-    pub(crate) fn new(roster: &Roster, engine: &EngineOptions, options: &CardOptions, protected: bool) -> Self {
-        let card = |served: &[&Served], below: &str| {
+    pub(crate) fn new(
+        roster: &Roster,
+        engine: &EngineOptions,
+        options: &CardOptions,
+        protected: bool,
+        ways: &Arc<OnceLock<Ways>>,
+    ) -> Self {
+        let card = |served: &[&Served], tenant: &Arc<str>| {
             let mut card = merged(served);
             let extensions = &mut card.capabilities.extensions;
             extensions.retain(|extension| engine.exposure.shows(&extension.uri));
@@ -86,18 +98,15 @@ impl Cards {
             let new: Vec<AgentExtension> = new.collect();
             extensions.extend(new);
             card.capabilities.push_notifications = Some(engine.push.is_some());
-            Arc::new(Card::new(card, options.clone(), protected, below))
+            Arc::new(Card::new(card, options.clone(), protected, tenant.clone(), ways.clone()))
         };
         let tenants: HashSet<&Arc<str>> = roster.all().filter_map(|served| served.tenant.as_ref()).collect();
-        let of_tenant = |tenant: &Arc<str>| {
-            let below = utf8_percent_encode(tenant, NON_ALPHANUMERIC).to_string();
-            (tenant.clone(), card(&roster.of_tenant(tenant), &format!("/{below}")))
-        };
+        let of_tenant = |tenant: &Arc<str>| (tenant.clone(), card(&roster.of_tenant(tenant), tenant));
         let mut everybody = roster.of_tenant("");
         if everybody.is_empty() {
             everybody.push(roster.first());
         }
-        Self { all: card(&everybody, ""), tenants: tenants.into_iter().map(of_tenant).collect() }
+        Self { all: card(&everybody, &Arc::default()), tenants: tenants.into_iter().map(of_tenant).collect() }
     }
 
     /// The card that a tenant is shown.
@@ -136,7 +145,13 @@ struct Made {
 }
 
 impl Card {
-    fn new(agent: AgentCard, options: CardOptions, protected: bool, below: &str) -> Self {
+    fn new(
+        agent: AgentCard,
+        options: CardOptions,
+        protected: bool,
+        tenant: Arc<str>,
+        ways: Arc<OnceLock<Ways>>,
+    ) -> Self {
         let mut base = agent;
         base.capabilities.streaming = Some(!options.no_streaming);
         base.capabilities.extensions.extend(options.extensions.iter().cloned());
@@ -148,7 +163,11 @@ impl Card {
         }
         let modified = httpdate::fmt_http_date(std::time::SystemTime::now());
         let modified = HeaderValue::from_str(&modified).unwrap_or_else(|_| HeaderValue::from_static(""));
-        Self { base, options, below: below.to_owned(), modified, made: Mutex::default() }
+        let below = match &*tenant {
+            "" => String::new(),
+            name => format!("/{}", utf8_percent_encode(name, NON_ALPHANUMERIC)),
+        };
+        Self { base, options, below, tenant, ways, modified, made: Mutex::default() }
     }
 
     /// Whether the agent streams.
@@ -213,7 +232,11 @@ impl Card {
     }
 
     fn make(&self, base_url: &str, form: Form) -> Made {
-        let card = AgentCard { supported_interfaces: interfaces(base_url), ..self.base.clone() };
+        let supported_interfaces = match self.ways.get() {
+            Some(ways) => ways.interfaces(Some(base_url).filter(|_| ways.http.is_some()), &self.tenant),
+            None => Ways::default().interfaces(Some(base_url), &self.tenant),
+        };
+        let card = AgentCard { supported_interfaces, ..self.base.clone() };
         let mut body = Vec::new();
         match form {
             Form::V1 => {
@@ -247,23 +270,6 @@ impl Card {
         }
         format!("http://{}", SocketAddr::new(local.ip().to_canonical(), local.port()))
     }
-}
-
-/// JSON-RPC first, because most clients know it; the same addresses again for 0.3.
-fn interfaces(base_url: &str) -> Vec<AgentInterface> {
-    let rpc = format!("{base_url}/");
-    let entry = |url: &str, binding: &str, version: Version| AgentInterface {
-        url: url.into(),
-        protocol_binding: binding.into(),
-        tenant: String::new(),
-        protocol_version: version.as_str().into(),
-    };
-    vec![
-        entry(&rpc, "JSONRPC", Version::V1),
-        entry(base_url, "HTTP+JSON", Version::V1),
-        entry(&rpc, "JSONRPC", Version::V03),
-        entry(base_url, "HTTP+JSON", Version::V03),
-    ]
 }
 
 /// The address that a proxy says the client used.

@@ -10,7 +10,7 @@
 //! * [`artifact`]: the bytes of artifacts that are too large for the log.
 //! * [`push`]: webhooks, which read the log and post what they read.
 //! * [`workspace`]: the folders an agent may work in, and what it gets of a message.
-//! * `bind`: JSON-RPC, REST and server-sent events, for A2A 1.0 and 0.3, on one port.
+//! * `bind`: JSON-RPC, REST and server-sent events, for A2A 1.0 and 0.3, on one port; and what comes by Redis.
 //! * `card`, `auth`, [`metrics`]: how the server shows itself, to whom, and how it does.
 //! * [`Server`]: all of it together.
 
@@ -28,13 +28,16 @@ mod bind;
 mod call;
 mod card;
 mod group;
+mod listeners;
 mod map;
 mod server;
 
 pub use agent::{Agent, AgentError, OnCrash};
 pub use auth::Token;
+pub use bind::redis::{RedisStreams, Streams};
 pub use bind::{HttpOptions, ResponseBody};
 pub use call::{Call, Version};
 pub use card::{CardFormat, CardOptions};
 pub use engine::turn::Turn;
+pub use listeners::Listeners;
 pub use server::{Server, ServerOptions, serve};

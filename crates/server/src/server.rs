@@ -11,10 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
 use crate::auth::{Gate, Token};
-use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
+use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
+use crate::listeners::Listeners;
 use crate::metrics::Metrics;
 use crate::store::Store;
 
@@ -111,9 +112,13 @@ impl Server {
 
     /// Takes up what a crash left behind, then serves until `shutdown` resolves and the work that runs
     /// has had its time to end.
-    pub async fn run(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+    pub async fn run(self, listeners: impl Into<Listeners>, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let Self { app, drain_timeout } = self;
-        app.engine.options.artifacts.listening_at(listener.local_addr()?);
+        let listeners = listeners.into();
+        app.cards.serving(listeners.ways(&app.http)?);
+        if let Some(address) = listeners.http_address()? {
+            app.engine.options.artifacts.listening_at(address);
+        }
         let taken = app.engine.recover().await.map_err(io::Error::other)?;
         if taken > 0 {
             tracing::info!(tasks = taken, "tasks that were left behind were taken up");
@@ -122,14 +127,21 @@ impl Server {
         let tending = tokio::spawn(app.engine.clone().tend(stop.clone()));
         let delivering = app.engine.push.clone().map(|desk| tokio::spawn(desk.run(stop.clone())));
         let accepting = CancellationToken::new();
-        let listening = tokio::spawn(listen::run(app.clone(), listener, accepting.clone()));
+        let open = |http| tokio::spawn(listen::run(app.clone(), http, accepting.clone()));
+        let listening = listeners.http.map(open);
+        let taking = listeners.redis.map(|redis| tokio::spawn(redis::run(app.clone(), redis, accepting.clone())));
         shutdown.await;
         tracing::info!("shutting down: no new work is taken");
         app.engine.drain(drain_timeout).await;
         accepting.cancel();
         app.closing.cancel();
-        let connections = listening.await.map_err(io::Error::other)?;
-        let _ = tokio::time::timeout(LAST_CALL, connections.wait()).await;
+        if let Some(listening) = listening {
+            let connections = listening.await.map_err(io::Error::other)?;
+            let _ = tokio::time::timeout(LAST_CALL, connections.wait()).await;
+        }
+        if let Some(taking) = taking {
+            let _ = taking.await;
+        }
         stop.cancel();
         let _ = tending.await;
         if let Some(delivering) = delivering {

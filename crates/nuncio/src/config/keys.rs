@@ -17,9 +17,10 @@ use super::choice::Choice;
 use super::entry::{Extensions, Tokens};
 use super::kind::{Count, Flag, Kind, Maybe, Path, Port, SecretText, Size, Text, Time, TimeOrOff};
 use super::layers::{Layers, Sources, default_of};
-use super::list::{Blocks, Exposure, Hosts, Networks, Tenants, Transports};
+use super::list::{Blocks, Exposure, Hosts, Networks, Tenants};
 use super::problem::Problem;
 use super::secret::Secret;
+use super::transport::{Transports, UrlPath, Users};
 use super::types::{
     AgentEntry, AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, Profile,
     PromptBy, PushBackend, PushEvents, Store, Thinking, Transport, Variable,
@@ -102,8 +103,28 @@ keys! {
     ["host"] host: String, Host, "127.0.0.1";
     /// Port to listen on. 0 takes any free port.
     ["port"] port: u16, Port, "41242";
-    /// Transport, or list of transports, to serve: `http`.
+    /// Transport, or list of transports, to serve: `http` (with WebSocket and gRPC on the same port), `websocket`, `stdio`, `unix`, `grpc`, `grpc-jsonrpc`, `redis-streams`.
     ["transport"] transport: Vec<Transport>, Transports, "http";
+    /// Path of WebSocket on the HTTP port.
+    ["ws-path"] ws_path: String, UrlPath, "/ws";
+    /// Unix socket to serve on. `unix` needs it.
+    ["socket-path"] socket_path: Option<PathBuf>, Maybe(Path);
+    /// List of the users, by name or number, who may use the Unix socket beside the one who runs the server.
+    ["socket-users"] socket_users: Vec<String>, Users;
+    /// Whether callers on stdio and on the Unix socket are known by their user where others have to authenticate.
+    ["trust-local"] trust_local: bool, Flag, "false";
+    /// Address or name for gRPC on a port of its own. Without it, `host`.
+    ["grpc-host"] grpc_host: Option<String>, Maybe(Host);
+    /// Port of its own for gRPC. 0 takes any free port. Without it and `grpc-host`, gRPC is on the HTTP port.
+    ["grpc-port"] grpc_port: Option<u16>, Maybe(Port);
+    /// Redis for `redis-streams`: `redis://…` or `rediss://…`. It may hold a password.
+    ["redis-url"] redis_url: Option<Secret>, Maybe(SecretText);
+    /// Redis stream of requests.
+    ["request-stream"] request_stream: String, Text, "iac-code:a2a:requests";
+    /// Redis stream of responses, for requests that name none.
+    ["response-stream"] response_stream: String, Text, "iac-code:a2a:responses";
+    /// Redis consumer group of the servers that share the requests.
+    ["consumer-group"] consumer_group: String, Text, "iac-code";
     /// Wire form of events, and a set of defaults: `nuncio`.
     ["profile"] profile: Profile, PROFILES, "nuncio";
     /// Agent to serve: `demo`, `claude-code`, `codex`, `codex-exec`, `cursor`, `opencode`, `gemini`, `qwen`, `vibe`, `goose`, `generic`, `acp` or `upstream`.

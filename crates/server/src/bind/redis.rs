@@ -19,7 +19,8 @@ use std::fmt;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use redis::{RedisError, Script, ScriptInvocation};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use redis::{ConnectionAddr, IntoConnectionInfo, RedisError, Script, ScriptInvocation};
 use sha2::{Digest, Sha256};
 
 use self::entry::{ReplyTo, Rules, hex};
@@ -121,11 +122,31 @@ enum Replied {
     Nowhere,
 }
 
+impl fmt::Debug for Streams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.fmt(f)
+    }
+}
+
 impl Streams {
     /// The streams at this place. Redis need not be there yet; the URL must be one. Needs a Tokio runtime.
     pub fn new(options: RedisStreams) -> Result<Self, RedisError> {
         let RedisStreams { url, requests, group, consumer, lease, .. } = &options;
         Ok(Self { group: Group::new(url, requests, group, consumer, *lease)?, options })
+    }
+
+    /// Where requests can be brought, for cards: without user and password.
+    pub(crate) fn address(&self) -> String {
+        let RedisStreams { url, requests, responses, .. } = &self.options;
+        let Ok(info) = url.as_str().into_connection_info() else { return String::new() };
+        let (scheme, place) = match info.addr() {
+            ConnectionAddr::TcpTls { host, port, .. } => ("rediss-streams", format!("{host}:{port}")),
+            ConnectionAddr::Tcp(host, port) => ("redis-streams", format!("{host}:{port}")),
+            other => ("redis-streams", other.to_string()),
+        };
+        let name = |name| utf8_percent_encode(name, NON_ALPHANUMERIC);
+        let (db, requests, responses) = (info.redis_settings().db(), name(requests), name(responses));
+        format!("{scheme}://{place}/{db}?request-stream={requests}&response-stream={responses}")
     }
 
     fn rules(&self, app: &App) -> Rules<'_> {
@@ -192,5 +213,34 @@ impl Streams {
 
     fn note(&self, id: &str) -> String {
         format!("{}:entry:{id}", self.group.stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn streams(url: &str, log: Option<&str>) -> Streams {
+        Streams::new(RedisStreams::new(url.into(), log)).expect("a URL")
+    }
+
+    #[tokio::test]
+    async fn a_card_says_where_redis_is_and_not_how_to_get_in() {
+        let address = streams("redis://user:secret@cache:7000/2", None).address();
+        let names = "request-stream=iac%2Dcode%3Aa2a%3Arequests&response-stream=iac%2Dcode%3Aa2a%3Aresponses";
+        assert_eq!(address, format!("redis-streams://cache:7000/2?{names}"));
+        assert!(streams("rediss://:secret@cache", None).address().starts_with("rediss-streams://cache:6379/0?"));
+        let shown = format!("{:?}", streams("redis://user:secret@cache", None));
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+
+    #[test]
+    fn a_worker_is_known_again_by_its_log_and_only_by_that() {
+        let worker = |log| RedisStreams::new(String::new(), log);
+        assert_eq!(worker(Some("a")).consumer, worker(Some("a")).consumer);
+        assert_eq!(worker(Some("a")).home, worker(Some("a")).home);
+        assert_ne!(worker(Some("a")).home, worker(Some("b")).home);
+        assert_ne!(worker(None).consumer, worker(None).consumer);
+        assert!(worker(None).home.starts_with(PASSING) && !worker(Some("a")).home.starts_with(PASSING));
     }
 }

@@ -1,10 +1,10 @@
 //! The cards of a server, made anew when an agent describes itself differently.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 
-use super::{CardOptions, Cards};
+use super::{CardOptions, Cards, Ways};
 use crate::engine::EngineOptions;
 use crate::engine::roster::Roster;
 
@@ -14,15 +14,23 @@ pub(crate) struct Desk {
     engine: EngineOptions,
     options: CardOptions,
     protected: bool,
+    ways: Arc<OnceLock<Ways>>,
     /// With the revision of the agents that they describe.
     cards: RwLock<(u64, Arc<Cards>)>,
 }
 
 impl Desk {
     pub(crate) fn new(roster: Roster, engine: &EngineOptions, options: CardOptions, protected: bool) -> Self {
-        let cards = Arc::new(Cards::new(&roster, engine, &options, protected));
+        let ways = Arc::default();
+        let cards = Arc::new(Cards::new(&roster, engine, &options, protected, &ways));
         let cards = RwLock::new((revision(&roster), cards));
-        Self { roster, engine: engine.clone(), options, protected, cards }
+        Self { roster, engine: engine.clone(), options, protected, ways, cards }
+    }
+
+    /// Notes which ways in are open, before anybody can come in.
+    pub(crate) fn serving(&self, ways: Ways) {
+        // A server runs once.
+        let _ = self.ways.set(ways);
     }
 
     /// The cards as they are now.
@@ -34,7 +42,7 @@ impl Desk {
                 return made.1.clone();
             }
         }
-        let cards = Arc::new(Cards::new(&self.roster, &self.engine, &self.options, self.protected));
+        let cards = Arc::new(Cards::new(&self.roster, &self.engine, &self.options, self.protected, &self.ways));
         *self.cards.write() = (revision, cards.clone());
         cards
     }
