@@ -34,6 +34,8 @@ mod server;
 
 pub use agent::{Agent, AgentError, OnCrash};
 pub use auth::Token;
+#[doc(hidden)] // for the fuzzer
+pub use bind::redis::entry as redis_entry;
 pub use bind::redis::{RedisStreams, Streams};
 pub use bind::{HttpOptions, ResponseBody};
 pub use call::{Call, Version};
