@@ -12,6 +12,7 @@ pub(crate) mod limit;
 pub(crate) mod listen;
 pub(crate) mod params;
 pub(crate) mod range;
+pub mod redis;
 pub(crate) mod rest;
 pub(crate) mod rpc;
 pub(crate) mod sse;
@@ -118,7 +119,7 @@ impl App {
 
     /// How a request over HTTP came in.
     pub(crate) fn way(&self, parts: &Parts, local: SocketAddr, peer: SocketAddr) -> Way {
-        let binding = if http::is_rpc_path(parts.uri.path()) { "jsonrpc" } else { "rest" };
+        let binding = if self.profile.is_rpc_path(parts.uri.path()) { "jsonrpc" } else { "rest" };
         let client = forwarded::client(&parts.headers, peer.ip(), self.cards.trusted_proxies());
         Way { binding: Some(binding), local: Some(local), peer: Some(peer), client: Some(client) }
     }

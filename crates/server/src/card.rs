@@ -251,7 +251,9 @@ impl Card {
     /// The card with its addresses.
     fn at(&self, base_url: &str) -> AgentCard {
         let mut supported_interfaces = match self.ways.get() {
-            Some(ways) => ways.interfaces(Some(base_url).filter(|_| ways.http.is_some()), self.profile.rpc_path(), &self.tenant),
+            Some(ways) => {
+                ways.interfaces(Some(base_url).filter(|_| ways.http.is_some()), self.profile.rpc_path(), &self.tenant)
+            }
             None => Ways::default().interfaces(Some(base_url), self.profile.rpc_path(), &self.tenant),
         };
         if self.options.format == CardFormat::V1 {

@@ -11,7 +11,7 @@
 //! * [`artifact`]: the bytes of artifacts that are too large for the log.
 //! * [`push`]: webhooks, which read the log and post what they read.
 //! * [`workspace`]: the folders an agent may work in, and what it gets of a message.
-//! * `bind`: JSON-RPC, REST and server-sent events, for A2A 1.0 and 0.3, on one port.
+//! * `bind`: JSON-RPC, REST and server-sent events, for A2A 1.0 and 0.3, on one port; and what comes by Redis.
 //! * `card`, `auth`, [`metrics`]: how the server shows itself, to whom, and how it does.
 //! * [`Server`]: all of it together.
 
@@ -29,6 +29,7 @@ mod auth;
 mod bind;
 mod call;
 mod card;
+mod group;
 mod listeners;
 mod map;
 mod profile;
@@ -37,6 +38,9 @@ mod server;
 pub use agent::{Agent, AgentError, OnCrash};
 pub use audit::Audit;
 pub use auth::Token;
+#[doc(hidden)] // for the fuzzer
+pub use bind::redis::entry as redis_entry;
+pub use bind::redis::{RedisStreams, Streams};
 pub use bind::{HttpOptions, Rate, ResponseBody};
 pub use call::{Call, Version, Way};
 pub use card::{CardFormat, CardOptions, CardSigning, ExtendedCard};

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
 use crate::bind::HttpOptions;
+use crate::bind::redis::Streams;
 use crate::card::Ways;
 
 /// Where a server is reached: in one way, or in several at once.
@@ -13,11 +15,13 @@ use crate::card::Ways;
 pub struct Listeners {
     /// A port for HTTP, and for everything that goes over it.
     pub http: Option<TcpListener>,
+    /// Streams in Redis.
+    pub redis: Option<Arc<Streams>>,
 }
 
 impl From<TcpListener> for Listeners {
     fn from(http: TcpListener) -> Self {
-        Self { http: Some(http) }
+        Self { http: Some(http), ..Self::default() }
     }
 }
 
@@ -29,6 +33,9 @@ impl Listeners {
 
     /// What the card says about all of it.
     pub(crate) fn ways(&self, _http: &HttpOptions) -> io::Result<Ways> {
-        Ok(Ways { http: self.http_address()?, others: Vec::new() })
+        Ok(Ways {
+            http: self.http_address()?,
+            others: self.redis.iter().map(|redis| (redis.address(), "redis-streams")).collect(),
+        })
     }
 }

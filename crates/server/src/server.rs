@@ -13,7 +13,7 @@ use crate::agent::Agent;
 use crate::audit::Audit;
 use crate::auth::{Gate, Token};
 use crate::bind::limit::{Pace, StreamShares};
-use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
+use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
@@ -142,6 +142,7 @@ impl Server {
         let accepting = CancellationToken::new();
         let open = |http| tokio::spawn(listen::run(app.clone(), http, accepting.clone()));
         let listening = listeners.http.map(open);
+        let taking = listeners.redis.map(|redis| tokio::spawn(redis::run(app.clone(), redis, accepting.clone())));
         shutdown.await;
         tracing::info!("shutting down: no new work is taken");
         app.engine.drain(drain_timeout).await;
@@ -150,6 +151,9 @@ impl Server {
         if let Some(listening) = listening {
             let connections = listening.await.map_err(io::Error::other)?;
             let _ = tokio::time::timeout(LAST_CALL, connections.wait()).await;
+        }
+        if let Some(taking) = taking {
+            let _ = taking.await;
         }
         stop.cancel();
         let _ = tending.await;

@@ -2,8 +2,9 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use nuncio_server::Listeners;
+use nuncio_server::{Listeners, RedisStreams, Streams};
 use tokio::net::TcpListener;
 
 use super::agents;
@@ -20,12 +21,36 @@ pub(super) async fn open(config: &Config) -> Result<Listeners, Failure> {
         ("stdio", config.serves(Transport::Stdio)),
         ("unix", config.serves(Transport::Unix)),
         ("grpc", config.has_grpc_port()),
-        ("redis-streams", config.serves(Transport::RedisStreams)),
     ];
     if let Some((name, _)) = missing.iter().find(|(_, asked)| *asked) {
         return Err(Failure::usage(vec![format!("`{name}` is not served yet")]));
     }
+    if config.serves(Transport::RedisStreams) {
+        listeners.redis = redis(config)?.map(Arc::new);
+    }
     Ok(listeners)
+}
+
+/// The streams that requests come by.
+fn redis(config: &Config) -> Result<Option<Streams>, Failure> {
+    let Some(url) = &config.redis_url else { return Ok(None) };
+    // Where it is kept says which log it is; this server is alone with it.
+    let log = (config.store == config::Store::Sqlite).then(|| {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let place = config.data_dir.canonicalize().unwrap_or_else(|_| config.data_dir.clone());
+        format!("{}/{}", host.trim(), place.display())
+    });
+    let options = RedisStreams {
+        requests: config.request_stream.clone(),
+        responses: config.response_stream.clone(),
+        group: config.consumer_group.clone(),
+        lease: config.lease_ttl,
+        concurrent: usize::try_from(config.max_streams).unwrap_or(usize::MAX),
+        ..RedisStreams::new(url.expose().to_owned(), log.as_deref())
+    };
+    // What is wrong with it may quote it, with its password.
+    let unusable = |_| Failure::usage(vec!["redis-url: not the URL of a Redis server".to_owned()]);
+    Streams::new(options).map(Some).map_err(unusable)
 }
 
 async fn port(host: &str, port: u16) -> Result<TcpListener, Failure> {
