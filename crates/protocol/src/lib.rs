@@ -8,9 +8,11 @@
 //! * [`Error`]: the one table of errors and their codes in every binding;
 //! * [`jsonrpc`]: the envelopes of one binding;
 //! * [`sign`]: signatures of cards, over the canonical JSON of [`jcs`];
-//! * [`v03`]: A2A 0.3, converted to and from the model.
+//! * [`v03`]: A2A 0.3, converted to and from the model;
+//! * [`draft`]: an early draft of 1.0, the same way.
 
 pub mod codec;
+pub mod draft;
 pub mod jcs;
 pub mod jsonrpc;
 pub mod sign;
