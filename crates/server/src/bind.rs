@@ -5,6 +5,7 @@ pub(crate) mod artifact;
 pub(crate) mod body;
 pub(crate) mod dialect;
 pub(crate) mod dispatch;
+pub(crate) mod draft;
 pub(crate) mod forwarded;
 pub(crate) mod http;
 pub(crate) mod jsonrpc;

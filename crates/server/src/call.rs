@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use crate::push::Tone;
 use crate::store::{Scope, Seq};
 
 /// A version of the protocol.
@@ -59,6 +60,8 @@ pub struct Call {
     pub caller: Arc<str>,
     /// By which way it came in.
     pub way: Way,
+    /// How its webhooks are told, where that is not the form of its version.
+    pub(crate) tone: Option<Tone>,
 }
 
 /// The way by which a call came in. Transports without addresses have none.

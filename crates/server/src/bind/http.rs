@@ -75,23 +75,26 @@ fn set_tenant_apart(app: &App, parts: &mut Parts) {
     }
 }
 
+const OLD_CARD: &str = "/.well-known/agent.json";
 const JWKS: &str = "/.well-known/jwks.json";
 
 /// What everyone may see.
 async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Option<Response<Body>> {
     let readable = parts.method == Method::GET || parts.method == Method::HEAD;
     match parts.uri.path() {
-        "/.well-known/agent-card.json" | "/.well-known/agent.json" if readable => {
+        OLD_CARD if !app.profile.has_old_card() => None,
+        "/.well-known/agent-card.json" | OLD_CARD if readable => {
             Some(app.card(params::path_tenant(parts)).response(parts, local, remote))
+        }
+        "/health" if readable && let Some(own) = app.profile.health(&app.engine.roster().first().name) => {
+            Some(bytes_response(StatusCode::OK, JSON, nuncio_protocol::codec::encode(&own)))
         }
         "/health" if readable => Some(bytes_response(StatusCode::OK, JSON, br#"{"status":"healthy"}"#.as_slice())),
         "/ready" if readable => Some(ready(app).await),
         JWKS if !app.has_keys() => None,
         JWKS if readable => Some(key_set(app)),
         JWKS => Some(method_not_allowed("GET, HEAD")),
-        "/.well-known/agent-card.json" | "/.well-known/agent.json" | "/health" | "/ready" => {
-            Some(method_not_allowed("GET, HEAD"))
-        }
+        "/.well-known/agent-card.json" | OLD_CARD | "/health" | "/ready" => Some(method_not_allowed("GET, HEAD")),
         _ => None,
     }
 }

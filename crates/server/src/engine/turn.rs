@@ -278,6 +278,12 @@ impl Turn {
         self.emit(update).await
     }
 
+    /// Reports which conversation and which model of its own the agent uses.
+    pub async fn introduce(&mut self, session: Option<&str>, model: Option<&str>) -> Result<(), AgentError> {
+        let update = self.presenter.introduced(session, model);
+        self.emit_some(update).await
+    }
+
     /// Reports usage; the last report counts.
     pub fn usage(&mut self, usage: Usage) {
         self.presenter.usage(usage);

@@ -178,6 +178,7 @@ pub(super) fn call_after(after: Option<Seq>) -> Call {
         after,
         caller: "".into(),
         way: Way::default(),
+        tone: None,
     }
 }
 
