@@ -116,7 +116,7 @@ mod tests {
 
     fn policy(allow: &[&str], deny: &[&str], auto_approve: bool) -> Policy {
         let rules = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-        Policy { allow: rules(allow), deny: rules(deny), auto_approve }
+        Policy { allow: rules(allow), deny: rules(deny), auto_approve, refuse_rest: false }
     }
 
     fn run(policy: &Policy, tool: &str, command: &str) -> Option<bool> {
