@@ -5,6 +5,7 @@ pub(crate) mod artifact;
 pub(crate) mod body;
 pub(crate) mod dialect;
 pub(crate) mod dispatch;
+pub(crate) mod frames;
 pub(crate) mod http;
 pub(crate) mod jsonrpc;
 pub(crate) mod listen;
@@ -13,6 +14,9 @@ pub(crate) mod range;
 pub(crate) mod rest;
 pub(crate) mod rpc;
 pub(crate) mod sse;
+pub(crate) mod stdio;
+pub(crate) mod unix;
+pub(crate) mod ws;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,6 +24,7 @@ use std::time::Duration;
 
 use nuncio_protocol::{Error, ErrorKind};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use self::body::ResponseBody;
 
@@ -50,6 +55,8 @@ pub struct HttpOptions {
     pub keep_alive: Duration,
     /// Whether a 1.0 method without a version header is served instead of refused.
     pub lenient_version: bool,
+    /// The path of WebSocket, if there is any.
+    pub ws_path: Option<String>,
 }
 
 impl Default for HttpOptions {
@@ -64,6 +71,7 @@ impl Default for HttpOptions {
             idle_timeout: Duration::from_secs(75),
             keep_alive: Duration::from_secs(15),
             lenient_version: false,
+            ws_path: Some("/ws".into()),
         }
     }
 }
@@ -79,6 +87,8 @@ pub(crate) struct App {
     /// Ends every stream when the server goes down.
     pub(crate) closing: CancellationToken,
     pub(crate) streams: Arc<AtomicUsize>,
+    /// Connections that carry frames.
+    pub(crate) sessions: TaskTracker,
 }
 
 /// A place among the open streams.

@@ -33,6 +33,8 @@ mod server;
 
 pub use agent::{Agent, AgentError, OnCrash};
 pub use auth::Token;
+pub use bind::stdio::Stdio;
+pub use bind::unix::{UnixOptions, UnixSocket, user_id};
 pub use bind::{HttpOptions, ResponseBody};
 pub use call::{Call, Version};
 pub use card::{CardFormat, CardOptions};

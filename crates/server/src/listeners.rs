@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
 use crate::bind::HttpOptions;
+use crate::bind::stdio::Stdio;
+use crate::bind::unix::UnixSocket;
 use crate::card::Ways;
 
 /// Where a server is reached: in one way, or in several at once.
@@ -13,11 +15,15 @@ use crate::card::Ways;
 pub struct Listeners {
     /// A port for HTTP, and for everything that goes over it.
     pub http: Option<TcpListener>,
+    /// A socket in the file system.
+    pub unix: Option<UnixSocket>,
+    /// The streams of this process. Where they are the only way in, the server ends with them.
+    pub stdio: Option<Stdio>,
 }
 
 impl From<TcpListener> for Listeners {
     fn from(http: TcpListener) -> Self {
-        Self { http: Some(http) }
+        Self { http: Some(http), ..Self::default() }
     }
 }
 
@@ -28,7 +34,15 @@ impl Listeners {
     }
 
     /// What the card says about all of it.
-    pub(crate) fn ways(&self, _http: &HttpOptions) -> io::Result<Ways> {
-        Ok(Ways { http: self.http_address()?, others: Vec::new() })
+    pub(crate) fn ways(&self, http: &HttpOptions) -> io::Result<Ways> {
+        let unix = self.unix.as_ref().map(|socket| (format!("unix://{}", socket.path().display()), "unix"));
+        let stdio = self.stdio.map(|_| ("stdio://nuncio".to_owned(), "stdio"));
+        let others = unix.into_iter().chain(stdio).collect();
+        Ok(Ways { http: self.http_address()?, ws_path: http.ws_path.clone(), others })
+    }
+
+    /// Whether the end of stdin is the end of everything.
+    pub(crate) fn ends_with_stdin(&self) -> bool {
+        self.stdio.is_some() && self.http.is_none() && self.unix.is_none()
     }
 }

@@ -121,6 +121,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             idle_timeout: config.idle_timeout,
             keep_alive: config.keep_alive,
             lenient_version: config.lenient_version,
+            ws_path: Some(config.ws_path.clone()),
         },
         card: CardOptions {
             format: match config.card_format {

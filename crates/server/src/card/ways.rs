@@ -11,6 +11,8 @@ use crate::call::Version;
 pub(crate) struct Ways {
     /// Where HTTP arrives, if it does.
     pub(crate) http: Option<SocketAddr>,
+    /// The path of WebSocket there.
+    pub(crate) ws_path: Option<String>,
     /// All others: address and name of the binding.
     pub(crate) others: Vec<(String, &'static str)>,
 }
@@ -25,6 +27,10 @@ impl Ways {
         if let Some(base_url) = base_url {
             all.push((format!("{base_url}/"), "JSONRPC", ""));
             all.push((base_url.to_owned(), "HTTP+JSON", ""));
+            // `http` becomes `ws`, and `https` becomes `wss`.
+            if let (Some(path), Some(rest)) = (&self.ws_path, base_url.strip_prefix("http")) {
+                all.push((format!("ws{rest}{path}"), "websocket", ""));
+            }
         }
         all.extend(self.others.iter().map(|(url, binding)| (url.clone(), *binding, tenant)));
         let of_version = |version: Version| {
@@ -45,7 +51,8 @@ mod tests {
 
     #[test]
     fn every_way_is_listed_for_both_versions_and_a_tenant_is_named_where_there_are_no_paths() {
-        let ways = Ways { http: None, others: vec![("unix:///run/a.sock".into(), "unix")] };
+        let ways =
+            Ways { ws_path: Some("/ws".into()), http: None, others: vec![("unix:///run/a.sock".into(), "unix")] };
         let listed = |base: Option<&str>, tenant: &str| -> Vec<String> {
             let line = |i: AgentInterface| {
                 format!("{} {} {} {}", i.protocol_binding, i.protocol_version, i.url, i.tenant).trim().to_owned()
@@ -54,7 +61,9 @@ mod tests {
         };
         assert_eq!(listed(None, ""), ["unix 1.0 unix:///run/a.sock", "unix 0.3 unix:///run/a.sock"]);
         let all = listed(Some("http://a/t"), "t");
-        assert_eq!(all[..3], ["JSONRPC 1.0 http://a/t/", "HTTP+JSON 1.0 http://a/t", "unix 1.0 unix:///run/a.sock t"]);
-        assert_eq!(all.len(), 6);
+        let first = ["JSONRPC 1.0 http://a/t/", "HTTP+JSON 1.0 http://a/t", "websocket 1.0 ws://a/t/ws"];
+        assert_eq!(all[..3], first);
+        assert_eq!(all[3], "unix 1.0 unix:///run/a.sock t");
+        assert_eq!(all.len(), 8);
     }
 }

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 
-use nuncio_server::Listeners;
+use nuncio_server::{Listeners, Stdio, UnixOptions, UnixSocket, user_id};
 use tokio::net::TcpListener;
 
 use super::agents;
@@ -16,16 +16,30 @@ pub(super) async fn open(config: &Config) -> Result<Listeners, Failure> {
     if config.has_http_port() {
         listeners.http = Some(port(&config.host, config.port).await?);
     }
-    let missing = [
-        ("stdio", config.serves(Transport::Stdio)),
-        ("unix", config.serves(Transport::Unix)),
-        ("grpc", config.has_grpc_port()),
-        ("redis-streams", config.serves(Transport::RedisStreams)),
-    ];
+    if let Some(path) = config.socket_path.as_ref().filter(|_| config.serves(Transport::Unix)) {
+        let options = UnixOptions { users: users(config)?, trusted: config.trust_local };
+        let socket = UnixSocket::open(path, options).await;
+        listeners.unix = Some(socket.map_err(|error| Failure::failed(error.to_string()))?);
+    }
+    if config.serves(Transport::Stdio) {
+        if std::io::stdin().is_terminal() {
+            eprintln!("stdin is a terminal: type one JSON-RPC request per line, and Ctrl-D to end");
+        }
+        listeners.stdio = Some(Stdio { trusted: config.trust_local });
+    }
+    let missing = [("grpc", config.has_grpc_port()), ("redis-streams", config.serves(Transport::RedisStreams))];
     if let Some((name, _)) = missing.iter().find(|(_, asked)| *asked) {
         return Err(Failure::usage(vec![format!("`{name}` is not served yet")]));
     }
     Ok(listeners)
+}
+
+/// The numbers of the users who may use the socket.
+fn users(config: &Config) -> Result<Vec<u32>, Failure> {
+    let number = |name: &String| {
+        user_id(name).ok_or_else(|| Failure::usage(vec![format!("socket-users: there is no user `{name}` here")]))
+    };
+    config.socket_users.iter().map(number).collect()
 }
 
 async fn port(host: &str, port: u16) -> Result<TcpListener, Failure> {
