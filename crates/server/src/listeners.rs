@@ -2,10 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
 use crate::bind::HttpOptions;
+use crate::bind::redis::Streams;
 use crate::bind::stdio::Stdio;
 use crate::bind::unix::UnixSocket;
 use crate::card::Ways;
@@ -19,6 +21,8 @@ pub struct Listeners {
     pub unix: Option<UnixSocket>,
     /// The streams of this process. Where they are the only way in, the server ends with them.
     pub stdio: Option<Stdio>,
+    /// Streams in Redis.
+    pub redis: Option<Arc<Streams>>,
 }
 
 impl From<TcpListener> for Listeners {
@@ -37,12 +41,13 @@ impl Listeners {
     pub(crate) fn ways(&self, http: &HttpOptions) -> io::Result<Ways> {
         let unix = self.unix.as_ref().map(|socket| (format!("unix://{}", socket.path().display()), "unix"));
         let stdio = self.stdio.map(|_| ("stdio://nuncio".to_owned(), "stdio"));
-        let others = unix.into_iter().chain(stdio).collect();
+        let redis = self.redis.iter().map(|redis| (redis.address(), "redis-streams"));
+        let others = unix.into_iter().chain(stdio).chain(redis).collect();
         Ok(Ways { http: self.http_address()?, ws_path: http.ws_path.clone(), others })
     }
 
     /// Whether the end of stdin is the end of everything.
     pub(crate) fn ends_with_stdin(&self) -> bool {
-        self.stdio.is_some() && self.http.is_none() && self.unix.is_none()
+        self.stdio.is_some() && self.http.is_none() && self.unix.is_none() && self.redis.is_none()
     }
 }

@@ -12,15 +12,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agent::Agent;
+use crate::audit::Audit;
 use crate::auth::{Gate, Token};
 use crate::bind::frames::lines;
 use crate::bind::frames::session::Peer;
-use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, stdio, unix};
+use crate::bind::limit::{Pace, StreamShares};
+use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis, stdio, unix};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
 use crate::listeners::Listeners;
 use crate::metrics::Metrics;
+use crate::profile::Profile;
 use crate::store::Store;
 
 /// How long connections may take to end once everything is done.
@@ -35,8 +38,12 @@ pub struct ServerOptions {
     pub http: HttpOptions,
     /// How the card is published.
     pub card: CardOptions,
+    /// Whom the server behaves like. The engine has its manners by itself.
+    pub profile: Profile,
     /// Who may call; nobody listed means everybody.
     pub tokens: Vec<Token>,
+    /// Where it is put on record who did what.
+    pub audit: Option<Arc<Audit>>,
     /// How long running turns may go on after the signal to stop.
     pub drain_timeout: Duration,
 }
@@ -47,7 +54,9 @@ impl Default for ServerOptions {
             engine: EngineOptions::default(),
             http: HttpOptions::default(),
             card: CardOptions::default(),
+            profile: Profile::default(),
             tokens: Vec::new(),
+            audit: None,
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -83,12 +92,16 @@ impl Server {
         let gate = Gate::new(options.tokens);
         let signer = options.engine.push.as_ref().and_then(|push| push.signer.clone());
         let app = App {
-            cards: Desk::new(roster.clone(), &options.engine, options.card, gate.is_closed()),
+            cards: Desk::new(roster.clone(), &options.engine, options.card, options.profile, gate.is_closed()),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             gate,
             signer,
+            pace: options.http.rate.map(Pace::new),
+            shares: options.http.max_streams_per_caller.map(StreamShares::new),
+            audit: options.audit,
             http: options.http,
+            profile: options.profile,
             closing: CancellationToken::new(),
             streams: Arc::default(),
             sessions: TaskTracker::new(),
@@ -143,9 +156,10 @@ impl Server {
         let delivering = app.engine.push.clone().map(|desk| tokio::spawn(desk.run(stop.clone())));
         let accepting = CancellationToken::new();
         let stdin_ends = listeners.ends_with_stdin();
-        let Listeners { http, unix, stdio } = listeners;
+        let Listeners { http, unix, stdio, redis } = listeners;
         let listening = http.map(|http| tokio::spawn(listen::run(app.clone(), http, accepting.clone())));
         let listening_unix = unix.map(|unix| tokio::spawn(unix::run(app.clone(), unix, accepting.clone())));
+        let taking = redis.map(|redis| tokio::spawn(redis::run(app.clone(), redis, accepting.clone())));
         let stdin_over = CancellationToken::new();
         if let Some(stdio) = stdio {
             app.sessions.spawn(stdio::run(app.clone(), stdio, drain_timeout, stdin_over.clone()));
@@ -175,12 +189,18 @@ impl Server {
         if let Some(listening) = listening_unix {
             let _ = listening.await;
         }
+        if let Some(taking) = taking {
+            let _ = taking.await;
+        }
         stop.cancel();
         let _ = tending.await;
         if let Some(delivering) = delivering {
             let _ = delivering.await;
         }
         app.engine.store().close().await;
+        if let Some(audit) = &app.audit {
+            audit.flush().await;
+        }
         Ok(())
     }
 }

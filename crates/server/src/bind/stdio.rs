@@ -17,6 +17,7 @@ use super::frames::form::Form;
 use super::frames::lines::{self, Lines};
 use super::frames::session::{Peer, Session};
 use super::unix::user;
+use crate::call::Way;
 
 const CHUNK: usize = 64 << 10;
 /// How long the last answers may take.
@@ -32,7 +33,8 @@ pub struct Stdio {
 /// Serves until stdin ends or the server closes. Then what was asked for has `drain` to be answered, and `over` says
 /// that it had.
 pub(crate) async fn run(app: Arc<App>, stdio: Stdio, drain: Duration, over: CancellationToken) {
-    let peer = Peer { from: None, user: Some(user(rustix::process::getuid().as_raw())), trusted: stdio.trusted };
+    let way = Way { binding: Some("stdio"), ..Way::default() };
+    let peer = Peer { way, user: Some(user(rustix::process::getuid().as_raw())), trusted: stdio.trusted };
     let (session, outbox) = Session::new(app.clone(), Form::Line, peer, lines::no_parts());
     let written = print(outbox, &session);
     let mut lines = Lines::new(stdin(), app.http.max_body);

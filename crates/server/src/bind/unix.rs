@@ -18,6 +18,7 @@ use super::App;
 use super::frames::form::Form;
 use super::frames::lines::{self, Lines};
 use super::frames::session::{Peer, Session};
+use crate::call::Way;
 
 /// How often a peer that has said everything is looked after.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -147,7 +148,8 @@ pub(crate) async fn run(app: Arc<App>, socket: UnixSocket, stop: CancellationTok
             app.sessions.spawn(turn_away(stream, error));
             continue;
         }
-        let peer = Peer { from: None, user: Some(user(uid)), trusted: socket.options.trusted };
+        let way = Way { binding: Some("unix"), ..Way::default() };
+        let peer = Peer { way, user: Some(user(uid)), trusted: socket.options.trusted };
         app.sessions.spawn(serve(app.clone(), stream, peer));
     }
 }

@@ -1,6 +1,5 @@
 //! JSON-RPC over WebSocket, on the HTTP port.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,6 +27,7 @@ use super::frames::form::Form;
 use super::frames::session::{Peer, Session};
 use super::http::{bytes_response, retry_after};
 use crate::auth::Shown;
+use crate::call::Way;
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
@@ -46,7 +46,8 @@ pub(crate) fn is_for(app: &App, parts: &Parts) -> bool {
 }
 
 /// Answers the request that opens a connection.
-pub(crate) async fn upgrade(app: &Arc<App>, mut parts: Parts, remote: SocketAddr) -> Response<Body> {
+pub(crate) async fn upgrade(app: &Arc<App>, mut parts: Parts, way: Way) -> Response<Body> {
+    let way = Way { binding: Some("websocket"), ..way };
     let upgrade = parts.extensions.remove::<OnUpgrade>();
     let (Some(upgrade), Some(accept)) = (upgrade, accept_key(&parts)) else {
         let text = "This is the address of A2A over WebSocket: open it with a WebSocket client (version 13)";
@@ -66,10 +67,13 @@ pub(crate) async fn upgrade(app: &Arc<App>, mut parts: Parts, remote: SocketAddr
         retry_after(&mut response, ErrorKind::Unavailable);
         return response;
     }
-    let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: Some(remote.ip()), proven: None };
+    let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: way.client, proven: None };
     let known = match app.gate.admit(shown).await {
         Ok(_) => true,
-        Err(denied) if parts.headers.contains_key(header::AUTHORIZATION) => return super::http::refuse(denied),
+        Err(denied) if parts.headers.contains_key(header::AUTHORIZATION) => {
+            app.audit_denied(way, &denied);
+            return super::http::refuse(denied);
+        }
         // Browsers cannot set headers: their first frame has to bring them.
         Err(_) => false,
     };
@@ -82,7 +86,7 @@ pub(crate) async fn upgrade(app: &Arc<App>, mut parts: Parts, remote: SocketAddr
     if let Some(protocol) = protocol(&parts.headers) {
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
     }
-    app.sessions.spawn(serve(app.clone(), upgrade, parts, remote, known));
+    app.sessions.spawn(serve(app.clone(), upgrade, parts, way, known));
     response
 }
 
@@ -123,14 +127,14 @@ fn protocol(headers: &HeaderMap) -> Option<&'static str> {
 /// Why a connection ends, as its peer is told.
 type Goodbye = (CloseCode, &'static str);
 
-async fn serve(app: Arc<App>, upgrade: OnUpgrade, parts: Parts, remote: SocketAddr, known: bool) {
+async fn serve(app: Arc<App>, upgrade: OnUpgrade, parts: Parts, way: Way, known: bool) {
     let Ok(upgraded) = upgrade.await else { return };
     app.metrics.connections.inc();
     let most = app.http.max_body;
     let config = WebSocketConfig::default().max_message_size(Some(most)).max_frame_size(Some(most));
     let socket = Socket::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
     let (sink, stream) = socket.split();
-    let peer = Peer { from: Some(remote.ip()), ..Peer::default() };
+    let peer = Peer { way, ..Peer::default() };
     let (session, outbox) = Session::new(app.clone(), Form::Envelope, peer, parts);
     let heard = AtomicBool::new(true);
     let (say, goodbye) = oneshot::channel();

@@ -1,6 +1,5 @@
 //! One connection: its requests, how many of them at once, and who sends them.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use crate::auth::{Caller, Denied, Shown};
 use crate::bind::dialect::Dialect;
 use crate::bind::rpc::{self, Envelope, Reply, ReplyBody};
 use crate::bind::{App, StreamPlace, params};
-use crate::call::Version;
+use crate::call::{Version, Way};
 use crate::engine::Subscription;
 
 /// Requests of one connection that are not answered yet. Further ones are not read until there is room.
@@ -34,8 +33,8 @@ const OUTBOX: usize = 32;
 /// Who is at the other end, apart from what it says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peer {
-    /// Its address.
-    pub(crate) from: Option<IpAddr>,
+    /// By which way it came.
+    pub(crate) way: Way,
     /// Its user, by the word of the system.
     pub(crate) user: Option<Arc<str>>,
     /// Whether that is enough where others have to authenticate.
@@ -152,17 +151,23 @@ impl Inner {
 
     /// Who calls. It is asked for every request: credentials may run out while a connection lasts.
     async fn admit(&self, parts: &Parts) -> Result<Caller, Error> {
-        let Peer { from, user, trusted } = &self.peer;
+        let Peer { way, user, trusted } = &self.peer;
         let closed = self.app.gate.is_closed();
         if closed
             && *trusted
             && let Some(user) = user
         {
-            return Ok(Caller { name: user.clone() });
+            return Ok(Caller { name: user.clone(), way: *way });
         }
         let proven = user.as_ref().filter(|_| !closed);
-        let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: *from, proven };
-        self.app.gate.admit(shown).await.map_err(denied)
+        let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: way.client, proven };
+        match self.app.gate.admit(shown).await {
+            Ok(caller) => Ok(caller.by(*way)),
+            Err(denied) => {
+                self.app.audit_denied(*way, &denied);
+                Err(refusal(denied))
+            }
+        }
     }
 
     async fn answer(&self, mut parts: Parts, frame: &[u8], room: OwnedSemaphorePermit) {
@@ -278,7 +283,7 @@ impl Inner {
 /// Asks for the card.
 const CARD: &str = "GetAgentCard";
 
-fn denied(denied: Denied) -> Error {
+fn refusal(denied: Denied) -> Error {
     let Denied::Unauthorized = denied;
     let text = "Unauthorized: send `\"headers\":{\"authorization\":\"Bearer …\"}` beside the request";
     Error::new(ErrorKind::Unauthenticated, text)
