@@ -33,6 +33,9 @@ impl Listeners {
 
     /// What the card says about all of it.
     pub(crate) fn ways(&self, _http: &HttpOptions) -> io::Result<Ways> {
-        Ok(Ways { http: self.http_address()?, others: self.redis.iter().map(|redis| (redis.address(), "redis-streams")).collect() })
+        Ok(Ways {
+            http: self.http_address()?,
+            others: self.redis.iter().map(|redis| (redis.address(), "redis-streams")).collect(),
+        })
     }
 }

@@ -32,6 +32,13 @@ pub enum Operation {
     Unknown,
 }
 
+impl Operation {
+    /// The name that A2A 1.0 has for it.
+    pub fn name(self) -> &'static str {
+        OPERATIONS.iter().find(|(operation, _)| *operation == self).map_or("unknown", |(_, name)| name)
+    }
+}
+
 /// How a call came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]

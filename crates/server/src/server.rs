@@ -10,13 +10,16 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
+use crate::audit::Audit;
 use crate::auth::{Gate, Token};
+use crate::bind::limit::{Pace, StreamShares};
 use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
 use crate::listeners::Listeners;
 use crate::metrics::Metrics;
+use crate::profile::Profile;
 use crate::store::Store;
 
 /// How long connections may take to end once everything is done.
@@ -31,8 +34,12 @@ pub struct ServerOptions {
     pub http: HttpOptions,
     /// How the card is published.
     pub card: CardOptions,
+    /// Whom the server behaves like. The engine has its manners by itself.
+    pub profile: Profile,
     /// Who may call; nobody listed means everybody.
     pub tokens: Vec<Token>,
+    /// Where it is put on record who did what.
+    pub audit: Option<Arc<Audit>>,
     /// How long running turns may go on after the signal to stop.
     pub drain_timeout: Duration,
 }
@@ -43,7 +50,9 @@ impl Default for ServerOptions {
             engine: EngineOptions::default(),
             http: HttpOptions::default(),
             card: CardOptions::default(),
+            profile: Profile::default(),
             tokens: Vec::new(),
+            audit: None,
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -79,12 +88,16 @@ impl Server {
         let gate = Gate::new(options.tokens);
         let signer = options.engine.push.as_ref().and_then(|push| push.signer.clone());
         let app = App {
-            cards: Desk::new(roster.clone(), &options.engine, options.card, gate.is_closed()),
+            cards: Desk::new(roster.clone(), &options.engine, options.card, options.profile, gate.is_closed()),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             gate,
             signer,
+            pace: options.http.rate.map(Pace::new),
+            shares: options.http.max_streams_per_caller.map(StreamShares::new),
+            audit: options.audit,
             http: options.http,
+            profile: options.profile,
             closing: CancellationToken::new(),
             streams: Arc::default(),
         };
@@ -148,6 +161,9 @@ impl Server {
             let _ = delivering.await;
         }
         app.engine.store().close().await;
+        if let Some(audit) = &app.audit {
+            audit.flush().await;
+        }
         Ok(())
     }
 }

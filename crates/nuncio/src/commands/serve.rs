@@ -8,7 +8,7 @@ use std::time::Duration;
 use nuncio_protocol::AgentExtension;
 use nuncio_server::artifact::{ArtifactStore, Artifacts};
 use nuncio_server::engine::approval::{Policy, Rule};
-use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend};
+use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend, Manners};
 use nuncio_server::metrics::Metrics;
 use nuncio_server::push::guard::{Guard, Openings};
 use nuncio_server::push::keyring::{KeyError, Keyring};
@@ -24,6 +24,7 @@ use crate::config::{self, Config, PushBackend};
 use crate::failure::{Failure, Kind};
 
 pub(crate) mod agents;
+mod trust;
 mod ways;
 
 /// Runs the command.
@@ -42,6 +43,8 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     let roster = agents::roster(config, &kin).await.map_err(|text| Failure::usage(vec![text]))?;
     let mut options = options(config, artifacts);
     options.engine.push = push(config, address)?;
+    options.card.signing = trust::signing(config)?;
+    options.audit = trust::audit(config)?;
     let server = Server::with_agents(roster, store, options, metrics);
     ways::announce(config, address);
     server.run(listeners, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
@@ -95,6 +98,10 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
         engine: EngineOptions {
             max_running_turns: size(config.max_running_turns),
             max_queued_turns: size(config.max_queued_turns),
+            per_caller: trust::per_caller(config),
+            max_parts: size(config.max_parts),
+            max_history: size(config.max_history),
+            max_webhooks: size(config.max_webhooks),
             turn_timeout: config.turn_timeout.unwrap_or_default(),
             silence_timeout: config.silence_timeout.unwrap_or_default(),
             approval_timeout: config.approval_timeout,
@@ -107,6 +114,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             },
             approvals: policy(config),
             exposure: exposure(config),
+            manners: Manners { style: config.presenter, ..config.dialect.manners() },
             tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
             artifacts,
             push: None,
@@ -115,6 +123,8 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             max_body: size(config.max_body),
             max_header: size(config.max_header),
             max_streams: size(config.max_streams),
+            max_streams_per_caller: config.max_streams_per_caller.map(size),
+            rate: trust::rate(config),
             max_connections: size(config.max_connections),
             header_timeout: config.header_timeout,
             body_timeout: config.body_timeout,
@@ -132,12 +142,16 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             trusted_proxies: config.trusted_proxies.clone(),
             extensions: config.extensions.iter().map(extension).collect(),
             no_streaming: false,
+            extended: trust::extended(config),
+            signing: None,
         },
+        profile: config.dialect,
         tokens: config
             .callers
             .iter()
             .map(|caller| Token { name: caller.name.as_str().into(), secret: caller.token.expose().into() })
             .collect(),
+        audit: None,
         drain_timeout: config.drain_timeout,
     }
 }

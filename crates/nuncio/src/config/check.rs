@@ -42,6 +42,9 @@ pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<P
         let message = "`redis-streams` needs `redis-url`, such as `redis://localhost:6379/0`";
         problems.push(spot(sources, "transport").problem(message));
     }
+    if let Err(message) = config.signing_keys() {
+        problems.push(spot(sources, "signing-keys").problem(message));
+    }
     if config.push_backend == PushBackend::RedisStreams && config.push_redis_url.is_none() {
         let message = "`redis-streams` needs `push-redis-url`, such as `redis://localhost:6379/0`";
         problems.push(spot(sources, "push-backend").problem(message));

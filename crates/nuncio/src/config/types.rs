@@ -27,13 +27,6 @@ pub(crate) enum Transport {
     RedisStreams,
 }
 
-/// The wire form of what agents report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Profile {
-    /// Plain A2A.
-    Nuncio,
-}
-
 /// Which agent is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AgentKind {
@@ -137,6 +130,15 @@ pub(crate) enum CardFormat {
     V1_0,
     /// 0.3 only.
     V0_3,
+}
+
+/// Whether known callers are shown more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExtendedCard {
+    /// If callers have to say who they are.
+    Auto,
+    On,
+    Off,
 }
 
 /// What marks two sends as the same one.

@@ -20,10 +20,10 @@ impl Ways {
     /// same addresses again for 0.3.
     ///
     /// The name of a tenant stands beside addresses that have no paths.
-    pub(crate) fn interfaces(&self, base_url: Option<&str>, tenant: &str) -> Vec<AgentInterface> {
+    pub(crate) fn interfaces(&self, base_url: Option<&str>, rpc_path: &str, tenant: &str) -> Vec<AgentInterface> {
         let mut all: Vec<(String, &str, &str)> = Vec::new();
         if let Some(base_url) = base_url {
-            all.push((format!("{base_url}/"), "JSONRPC", ""));
+            all.push((format!("{base_url}{rpc_path}"), "JSONRPC", ""));
             all.push((base_url.to_owned(), "HTTP+JSON", ""));
         }
         all.extend(self.others.iter().map(|(url, binding)| (url.clone(), *binding, tenant)));
@@ -50,7 +50,7 @@ mod tests {
             let line = |i: AgentInterface| {
                 format!("{} {} {} {}", i.protocol_binding, i.protocol_version, i.url, i.tenant).trim().to_owned()
             };
-            ways.interfaces(base, tenant).into_iter().map(line).collect()
+            ways.interfaces(base, "/", tenant).into_iter().map(line).collect()
         };
         assert_eq!(listed(None, ""), ["unix 1.0 unix:///run/a.sock", "unix 0.3 unix:///run/a.sock"]);
         let all = listed(Some("http://a/t"), "t");
