@@ -21,6 +21,7 @@ use tracing::Instrument;
 
 use crate::artifact::Artifacts;
 use crate::metrics::Metrics;
+use crate::present::Style;
 use crate::push::{Desk, PushOptions};
 use crate::store::{AppendError, Lease, Micros, Store, StoreError, TaskKey};
 
@@ -37,6 +38,7 @@ mod recover;
 pub mod roster;
 mod run;
 mod schedule;
+mod share;
 mod subscribe;
 #[cfg(test)]
 mod tests;
@@ -46,6 +48,7 @@ mod webhook;
 pub use accept::{Handle, Sent};
 pub use event::{Event, Update};
 pub use read::TaskJson;
+pub use share::PerCaller;
 pub use subscribe::{Close, Over, Subscription};
 pub(crate) use webhook::not_supported;
 
@@ -68,6 +71,19 @@ impl Default for Exposure {
     }
 }
 
+/// Rules of conversation in which servers differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manners {
+    /// How reports look.
+    pub style: Style,
+    /// What becomes of a message whose conversation is busy: without words it waits, with them it fails with them.
+    pub busy: Option<&'static str>,
+    /// Whether a message that the agent does not admit becomes a task that failed, instead of an error.
+    pub refusal_is_task: bool,
+    /// Whether a task at rest is over for whoever wants to cancel or follow it.
+    pub rest_is_over: bool,
+}
+
 /// What makes a repeated send the same send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdempotentSend {
@@ -85,6 +101,14 @@ pub struct EngineOptions {
     pub max_running_turns: usize,
     /// Turns that wait for a place.
     pub max_queued_turns: usize,
+    /// Of both, those of one caller.
+    pub per_caller: PerCaller,
+    /// Parts in one message.
+    pub max_parts: usize,
+    /// Messages in the history of one task.
+    pub max_history: usize,
+    /// Webhooks of one task.
+    pub max_webhooks: usize,
     /// The longest turn; zero for no limit. Waiting for an answer does not count.
     pub turn_timeout: Duration,
     /// The longest silence in a turn; zero for no limit.
@@ -103,6 +127,8 @@ pub struct EngineOptions {
     pub approvals: approval::Policy,
     /// What clients see of the agent's inner life.
     pub exposure: Exposure,
+    /// Rules of conversation.
+    pub manners: Manners,
     /// If given, only these tenants exist.
     pub tenants: Option<HashSet<String>>,
     /// Where the files of artifacts go.
@@ -116,6 +142,10 @@ impl Default for EngineOptions {
         Self {
             max_running_turns: 256,
             max_queued_turns: 10_000,
+            per_caller: PerCaller::default(),
+            max_parts: 1000,
+            max_history: 1000,
+            max_webhooks: 32,
             turn_timeout: Duration::from_secs(3600),
             silence_timeout: Duration::ZERO,
             approval_timeout: Duration::from_secs(3600),
@@ -125,6 +155,7 @@ impl Default for EngineOptions {
             idempotent_send: IdempotentSend::Key,
             approvals: approval::Policy::default(),
             exposure: Exposure::default(),
+            manners: Manners::default(),
             tenants: None,
             artifacts: Artifacts::default(),
             push: None,
@@ -164,7 +195,7 @@ impl Engine {
     /// An engine for these agents on `store`. Call [`Engine::recover`] before the first message, and keep
     /// [`Engine::tend`] running.
     pub fn new(roster: Roster, store: Arc<dyn Store>, options: EngineOptions, metrics: Arc<Metrics>) -> Arc<Self> {
-        let schedule = Schedule::new(options.max_running_turns, options.max_queued_turns);
+        let schedule = Schedule::new(options.max_running_turns, options.max_queued_turns, options.per_caller);
         let hub = Hub::new(metrics.events.clone());
         let desk = |push| Desk::new(push, store.clone(), hub.clone(), metrics.clone());
         let push = options.push.clone().map(desk);

@@ -10,12 +10,16 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
+use crate::audit::Audit;
 use crate::auth::{Gate, Token};
-use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
+use crate::bind::limit::{Pace, StreamShares};
+use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
+use crate::listeners::Listeners;
 use crate::metrics::Metrics;
+use crate::profile::Profile;
 use crate::store::Store;
 
 /// How long connections may take to end once everything is done.
@@ -30,8 +34,12 @@ pub struct ServerOptions {
     pub http: HttpOptions,
     /// How the card is published.
     pub card: CardOptions,
+    /// Whom the server behaves like. The engine has its manners by itself.
+    pub profile: Profile,
     /// Who may call; nobody listed means everybody.
     pub tokens: Vec<Token>,
+    /// Where it is put on record who did what.
+    pub audit: Option<Arc<Audit>>,
     /// How long running turns may go on after the signal to stop.
     pub drain_timeout: Duration,
 }
@@ -42,7 +50,9 @@ impl Default for ServerOptions {
             engine: EngineOptions::default(),
             http: HttpOptions::default(),
             card: CardOptions::default(),
+            profile: Profile::default(),
             tokens: Vec::new(),
+            audit: None,
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -78,12 +88,16 @@ impl Server {
         let gate = Gate::new(options.tokens);
         let signer = options.engine.push.as_ref().and_then(|push| push.signer.clone());
         let app = App {
-            cards: Desk::new(roster.clone(), &options.engine, options.card, gate.is_closed()),
+            cards: Desk::new(roster.clone(), &options.engine, options.card, options.profile, gate.is_closed()),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             gate,
             signer,
+            pace: options.http.rate.map(Pace::new),
+            shares: options.http.max_streams_per_caller.map(StreamShares::new),
+            audit: options.audit,
             http: options.http,
+            profile: options.profile,
             closing: CancellationToken::new(),
             streams: Arc::default(),
         };
@@ -111,9 +125,13 @@ impl Server {
 
     /// Takes up what a crash left behind, then serves until `shutdown` resolves and the work that runs
     /// has had its time to end.
-    pub async fn run(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+    pub async fn run(self, listeners: impl Into<Listeners>, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let Self { app, drain_timeout } = self;
-        app.engine.options.artifacts.listening_at(listener.local_addr()?);
+        let listeners = listeners.into();
+        app.cards.serving(listeners.ways(&app.http)?);
+        if let Some(address) = listeners.http_address()? {
+            app.engine.options.artifacts.listening_at(address);
+        }
         let taken = app.engine.recover().await.map_err(io::Error::other)?;
         if taken > 0 {
             tracing::info!(tasks = taken, "tasks that were left behind were taken up");
@@ -122,20 +140,30 @@ impl Server {
         let tending = tokio::spawn(app.engine.clone().tend(stop.clone()));
         let delivering = app.engine.push.clone().map(|desk| tokio::spawn(desk.run(stop.clone())));
         let accepting = CancellationToken::new();
-        let listening = tokio::spawn(listen::run(app.clone(), listener, accepting.clone()));
+        let open = |http| tokio::spawn(listen::run(app.clone(), http, accepting.clone()));
+        let listening = listeners.http.map(open);
+        let taking = listeners.redis.map(|redis| tokio::spawn(redis::run(app.clone(), redis, accepting.clone())));
         shutdown.await;
         tracing::info!("shutting down: no new work is taken");
         app.engine.drain(drain_timeout).await;
         accepting.cancel();
         app.closing.cancel();
-        let connections = listening.await.map_err(io::Error::other)?;
-        let _ = tokio::time::timeout(LAST_CALL, connections.wait()).await;
+        if let Some(listening) = listening {
+            let connections = listening.await.map_err(io::Error::other)?;
+            let _ = tokio::time::timeout(LAST_CALL, connections.wait()).await;
+        }
+        if let Some(taking) = taking {
+            let _ = taking.await;
+        }
         stop.cancel();
         let _ = tending.await;
         if let Some(delivering) = delivering {
             let _ = delivering.await;
         }
         app.engine.store().close().await;
+        if let Some(audit) = &app.audit {
+            audit.flush().await;
+        }
         Ok(())
     }
 }

@@ -132,6 +132,18 @@ impl Entry {
         Self { node: Node::loose(text), origin, line: None }
     }
 
+    /// Reads a value that belongs to one layer alone.
+    pub(crate) fn read<K: Kind>(
+        &self,
+        key: &str,
+        kind: &K,
+        home: Option<&Path>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<K::Value> {
+        let spot = Spot { key: key.to_owned(), origin: &self.origin, line: self.line, home };
+        kind.read(&self.node, &spot, problems)
+    }
+
     fn source(&self) -> Source {
         Source { origin: self.origin.clone(), line: self.line }
     }
@@ -246,7 +258,7 @@ pub(crate) fn document_of(
 }
 
 /// Every spelling of every key.
-fn spellings() -> Vec<Named> {
+pub(crate) fn spellings() -> Vec<Named> {
     let names = |key: &Key| {
         let name = key.name();
         key.names.iter().map(move |spelling| (*spelling, name))

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use nuncio_protocol::{Error, ErrorKind};
+use nuncio_protocol::{Error, ErrorKind, json};
 
 use super::body::{self, Body};
 use super::{App, artifact, jsonrpc, params, rest};
 use crate::auth::{Denied, Shown};
 use crate::call::Version;
+use crate::card::CardSigning;
 use crate::push::sign::Signer;
 
 /// Answers one request.
@@ -25,10 +26,14 @@ where
     if let Some(response) = public(app, &parts, local, remote).await {
         return response;
     }
+    let way = app.way(&parts, local, remote);
     let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: Some(remote.ip()), proven: None };
     let caller = match app.gate.admit(shown).await {
-        Ok(caller) => caller,
-        Err(denied) => return refuse(denied),
+        Ok(caller) => caller.by(way),
+        Err(denied) => {
+            app.audit_denied(way, &denied);
+            return refuse(denied);
+        }
     };
     if parts.uri.path() == "/metrics" {
         return metrics(app, &parts);
@@ -39,7 +44,7 @@ where
         }
         return artifact::handle(app, &parts, &caller, wanted).await;
     }
-    if is_rpc_path(parts.uri.path()) {
+    if app.profile.is_rpc_path(parts.uri.path()) {
         if parts.method != Method::POST {
             return method_not_allowed("POST");
         }
@@ -81,8 +86,9 @@ async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr)
         }
         "/health" if readable => Some(bytes_response(StatusCode::OK, JSON, br#"{"status":"healthy"}"#.as_slice())),
         "/ready" if readable => Some(ready(app).await),
-        JWKS if readable => app.signer.as_deref().map(key_set),
-        JWKS if app.signer.is_some() => Some(method_not_allowed("GET, HEAD")),
+        JWKS if !app.has_keys() => None,
+        JWKS if readable => Some(key_set(app)),
+        JWKS => Some(method_not_allowed("GET, HEAD")),
         "/.well-known/agent-card.json" | "/.well-known/agent.json" | "/health" | "/ready" => {
             Some(method_not_allowed("GET, HEAD"))
         }
@@ -90,11 +96,14 @@ async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr)
     }
 }
 
-/// The keys that receivers check notifications with. A new key is looked for when one is unknown, so an old copy
-/// does no harm.
-fn key_set(signer: &Signer) -> Response<Body> {
+/// The keys that notifications and cards are checked with. A new key is looked for when one is unknown, so an old
+/// copy does no harm.
+fn key_set(app: &App) -> Response<Body> {
     let kind = HeaderValue::from_static("application/jwk-set+json");
-    let mut response = bytes_response(StatusCode::OK, kind, signer.jwks());
+    let mut keys = app.signer.as_deref().map(Signer::public_keys).unwrap_or_default();
+    keys.extend(app.cards.signing().into_iter().flat_map(CardSigning::public_keys));
+    let body = nuncio_protocol::codec::encode(&json!({ "keys": keys }));
+    let mut response = bytes_response(StatusCode::OK, kind, body);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
     response
 }
@@ -120,10 +129,6 @@ fn metrics(app: &App, parts: &Parts) -> Response<Body> {
     let text = app.metrics.render(running, queued, app.engine.tasks_in_memory());
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     bytes_response(StatusCode::OK, kind, text)
-}
-
-fn is_rpc_path(path: &str) -> bool {
-    matches!(path, "/" | "/a2a" | "/a2a/" | "/a2a/jsonrpc" | "/a2a/jsonrpc/")
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

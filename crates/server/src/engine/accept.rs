@@ -100,6 +100,11 @@ impl Handle {
     pub fn task_id(&self) -> &TaskId {
         &self.live.id
     }
+
+    /// The id of its context.
+    pub fn context_id(&self) -> &ContextId {
+        &self.live.context_id
+    }
 }
 
 impl Engine {
@@ -118,6 +123,7 @@ impl Engine {
         self.check_tenant(&call.scope)?;
         let mut message = request.message.ok_or_else(|| Error::invalid("message", "is required"))?;
         check_ids(&message)?;
+        self.check_parts(&message)?;
         self.keep_extensions(call, &mut message);
         let push = request.configuration.and_then(|configuration| configuration.task_push_notification_config);
         push.as_ref().map_or(Ok(()), |push| self.check_inline(push))?;
@@ -157,6 +163,14 @@ impl Engine {
             self.store_webhook(&row, push).await?;
         }
         self.follow_up(&row, Box::new(Incoming { message, key })).await
+    }
+
+    fn check_parts(&self, message: &Message) -> Result<(), Error> {
+        let most = self.options.max_parts;
+        if message.parts.len() <= most {
+            return Ok(());
+        }
+        Err(Error::invalid("message.parts", &format!("has more than {most} parts: send several messages")))
     }
 
     /// What the caller activates is kept with the message, so that it still holds after a restart: the form of
@@ -210,7 +224,7 @@ impl Engine {
         let told = push.is_some();
         message.task_id = id.clone();
         let context = message.context_id.clone();
-        let room = self.schedule.reserve(&call.scope, &context).map_err(|Full| full())?;
+        let room = self.schedule.reserve(&call.scope, &context).map_err(|full| no_room(&full))?;
         let _queueing = match room {
             Room::Now => None,
             Room::Later => Some(self.queueing.read().await),
@@ -309,11 +323,16 @@ impl Engine {
 
     /// Begins another turn of a task that rests.
     async fn next_turn(self: &Arc<Self>, live: &Arc<Live>, incoming: Box<Incoming>) -> Result<Seq, Error> {
-        let (state, _) = live.read(|task| task.status.state);
+        let ((state, messages), _) = live.read(|task| (task.status.state, task.history.len()));
         if state.is_terminal() {
             return Err(over(&live.id, state));
         }
-        let room = self.schedule.reserve(&live.scope, &live.context_id).map_err(|Full| full())?;
+        if messages >= self.options.max_history {
+            let text = "The task has all the messages it can hold: send a new one with its contextId and without its \
+                        taskId";
+            return Err(Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", live.id.as_str()));
+        }
+        let room = self.schedule.reserve(&live.scope, &live.context_id).map_err(|full| no_room(&full))?;
         let message = incoming.message.clone();
         match self.claim_and_begin(live, incoming, room).await {
             Ok(from) => {
@@ -383,7 +402,7 @@ impl Engine {
         Ok(live)
     }
 
-    pub(super) fn check_tenant(&self, scope: &Scope) -> Result<(), Error> {
+    pub(crate) fn check_tenant(&self, scope: &Scope) -> Result<(), Error> {
         match &self.options.tenants {
             Some(tenants) if !tenants.contains(&*scope.tenant) => Err(no_tenant(scope)),
             _ => Ok(()),
@@ -451,8 +470,14 @@ fn follow_up_error(live: &Live, error: &WriteError) -> Error {
     }
 }
 
-fn full() -> Error {
-    Error::new(ErrorKind::Unavailable, "The server has all the work it can hold: try again later")
+fn no_room(full: &Full) -> Error {
+    match full {
+        Full::Server => Error::new(ErrorKind::Unavailable, "The server has all the work it can hold: try again later"),
+        Full::Caller => {
+            let text = "You have all the work waiting that one caller may have: try again when some of it is done";
+            Error::new(ErrorKind::TooMany, text)
+        }
+    }
 }
 
 fn direct_answer(message: &Message, parts: Vec<nuncio_protocol::Part>) -> Message {

@@ -87,6 +87,11 @@ pub enum Update {
 }
 
 impl Update {
+    /// Whether the task is over with it.
+    pub(super) fn ends_task(&self) -> bool {
+        matches!(self, Self::Status { state, .. } if state.is_terminal())
+    }
+
     /// A change of state without words.
     pub fn state(state: TaskState) -> Self {
         Self::Status { state, message: None, metadata: Metadata::new() }

@@ -270,13 +270,19 @@ impl Agent for Named {
             name: self.name.clone().unwrap_or(card.name),
             description: description.unwrap_or(card.description),
             version: self.config.agent_version.clone().unwrap_or(card.version),
-            skills: match self.entry.skills.is_empty() {
-                true => card.skills,
-                false => self.entry.skills.iter().map(skill).collect(),
+            skills: match [&self.entry.skills, &self.config.skills].into_iter().find(|skills| !skills.is_empty()) {
+                Some(skills) => skills.iter().map(skill).collect(),
+                None => card.skills,
             },
+            default_input_modes: or(&self.config.input_modes, card.default_input_modes),
+            default_output_modes: or(&self.config.output_modes, card.default_output_modes),
             ..card
         }
     }
+}
+
+fn or(configured: &[String], own: Vec<String>) -> Vec<String> {
+    if configured.is_empty() { own } else { configured.to_vec() }
 }
 
 fn skill(skill: &Skill) -> AgentSkill {
