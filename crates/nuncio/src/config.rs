@@ -23,8 +23,10 @@ mod profile;
 pub(crate) mod record;
 mod schema;
 mod secret;
+pub(crate) mod signing;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod types;
 mod units;
 
@@ -39,8 +41,8 @@ pub(crate) use schema::schema;
 pub(crate) use secret::Secret;
 #[allow(unused_imports, reason = "the types of public fields")]
 pub(crate) use types::{
-    AgentEntry, AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, PromptBy,
-    PushBackend, PushEvents, Skill, Store, Thinking, TokenSource, Transport, Variable,
+    AgentEntry, AgentKind, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
+    NamedToken, PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, TokenSource, Transport, Variable,
 };
 
 pub(crate) use problem::Source;

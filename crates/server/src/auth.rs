@@ -6,6 +6,8 @@ use std::sync::Arc;
 use http::{HeaderMap, header};
 use subtle::ConstantTimeEq;
 
+use crate::call::Way;
+
 /// A caller who proves who he is with a bearer token.
 #[derive(Clone)]
 pub struct Token {
@@ -39,6 +41,15 @@ pub(crate) struct Shown<'a> {
 pub(crate) struct Caller {
     /// Who it is; empty where nothing is protected.
     pub(crate) name: Arc<str>,
+    /// By which way.
+    pub(crate) way: Way,
+}
+
+impl Caller {
+    /// The same caller, who came by this way.
+    pub(crate) fn by(self, way: Way) -> Self {
+        Self { way, ..self }
+    }
 }
 
 /// Why somebody may not come in.
@@ -46,6 +57,15 @@ pub(crate) struct Caller {
 pub(crate) enum Denied {
     /// No credentials, or wrong ones.
     Unauthorized,
+}
+
+impl Denied {
+    /// What is put on record.
+    pub(crate) fn outcome(&self) -> &'static str {
+        match self {
+            Self::Unauthorized => "UNAUTHENTICATED",
+        }
+    }
 }
 
 /// The door: who may come in. Without any scheme it is open to everyone.
@@ -68,7 +88,7 @@ impl Gate {
     #[expect(clippy::unused_async, reason = "keys of other issuers have to be fetched")]
     pub(crate) async fn admit(&self, shown: Shown<'_>) -> Result<Caller, Denied> {
         if !self.is_closed() {
-            return Ok(Caller { name: shown.proven.cloned().unwrap_or_default() });
+            return Ok(Caller { name: shown.proven.cloned().unwrap_or_default(), ..Caller::default() });
         }
         let secret = bearer(shown.headers).ok_or(Denied::Unauthorized)?;
         // Every token is compared in full, so that the time tells nothing about any of them.
@@ -78,7 +98,7 @@ impl Gate {
                 found = Some(token.name.clone());
             }
         }
-        found.map(|name| Caller { name }).ok_or(Denied::Unauthorized)
+        found.map(|name| Caller { name, ..Caller::default() }).ok_or(Denied::Unauthorized)
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use ipnet::IpNet;
 use nuncio_protocol::{
-    AgentCard, AgentExtension, AgentInterface, AgentSkill, HttpAuthSecurityScheme, SecurityRequirement, SecurityScheme,
-    StringList, codec, v03,
+    AgentCard, AgentExtension, AgentSkill, HttpAuthSecurityScheme, SecurityRequirement, SecurityScheme, StringList,
+    codec, v03,
 };
 use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -25,8 +25,14 @@ use crate::present;
 use crate::profile::Profile;
 
 mod desk;
+mod extended;
+mod signing;
+mod ways;
 
 pub(crate) use desk::Desk;
+pub use extended::ExtendedCard;
+pub use signing::CardSigning;
+pub(crate) use ways::Ways;
 
 /// How many addresses a server may be known under before the oldest card is made anew.
 const MOST_ADDRESSES: usize = 64;
@@ -56,6 +62,10 @@ pub struct CardOptions {
     pub extensions: Vec<AgentExtension>,
     /// Whether streams are offered.
     pub no_streaming: bool,
+    /// What known callers are shown beyond the card for everybody.
+    pub extended: ExtendedCard,
+    /// The keys that cards are signed with; without it, they are not.
+    pub signing: Option<Arc<CardSigning>>,
 }
 
 /// The card as it is served.
@@ -66,8 +76,14 @@ pub(crate) struct Card {
     profile: Profile,
     /// The path below which the agent is found.
     below: String,
+    /// The tenant whose agent it is; empty for everybody's.
+    tenant: Arc<str>,
+    /// The ways in, once they are open. Until then HTTP is taken for the only one.
+    ways: Arc<OnceLock<Ways>>,
     modified: HeaderValue,
     made: Mutex<HashMap<(String, Form), Arc<Made>>>,
+    /// The extended card for each address.
+    extended: Mutex<HashMap<String, Arc<AgentCard>>>,
 }
 
 /// The cards of a server: one for everybody, and one for each tenant with an agent of its own.
@@ -83,8 +99,9 @@ impl Cards {
         options: &CardOptions,
         profile: Profile,
         protected: bool,
+        ways: &Arc<OnceLock<Ways>>,
     ) -> Self {
-        let card = |served: &[&Served], below: &str| {
+        let card = |served: &[&Served], tenant: &Arc<str>| {
             let mut card = merged(served);
             let extensions = &mut card.capabilities.extensions;
             extensions.retain(|extension| engine.exposure.shows(&extension.uri));
@@ -95,18 +112,15 @@ impl Cards {
             extensions.extend(new);
             card.capabilities.push_notifications = Some(engine.push.is_some());
             profile.shape(&mut card);
-            Arc::new(Card::new(card, options.clone(), profile, protected, below))
+            Arc::new(Card::new(card, options.clone(), profile, protected, tenant.clone(), ways.clone()))
         };
         let tenants: HashSet<&Arc<str>> = roster.all().filter_map(|served| served.tenant.as_ref()).collect();
-        let of_tenant = |tenant: &Arc<str>| {
-            let below = utf8_percent_encode(tenant, NON_ALPHANUMERIC).to_string();
-            (tenant.clone(), card(&roster.of_tenant(tenant), &format!("/{below}")))
-        };
+        let of_tenant = |tenant: &Arc<str>| (tenant.clone(), card(&roster.of_tenant(tenant), tenant));
         let mut everybody = roster.of_tenant("");
         if everybody.is_empty() {
             everybody.push(roster.first());
         }
-        Self { all: card(&everybody, ""), tenants: tenants.into_iter().map(of_tenant).collect() }
+        Self { all: card(&everybody, &Arc::default()), tenants: tenants.into_iter().map(of_tenant).collect() }
     }
 
     /// The card that a tenant is shown.
@@ -145,10 +159,18 @@ struct Made {
 }
 
 impl Card {
-    fn new(agent: AgentCard, options: CardOptions, profile: Profile, protected: bool, below: &str) -> Self {
+    fn new(
+        agent: AgentCard,
+        options: CardOptions,
+        profile: Profile,
+        protected: bool,
+        tenant: Arc<str>,
+        ways: Arc<OnceLock<Ways>>,
+    ) -> Self {
         let mut base = agent;
         base.capabilities.streaming = Some(!options.no_streaming);
         base.capabilities.extensions.extend(options.extensions.iter().cloned());
+        base.capabilities.extended_agent_card = options.extended.is_announced().then_some(true);
         if protected {
             let scheme = HttpAuthSecurityScheme { scheme: "Bearer".into(), ..HttpAuthSecurityScheme::default() };
             base.security_schemes.insert("bearerAuth".into(), SecurityScheme::HttpAuth(scheme));
@@ -157,7 +179,12 @@ impl Card {
         }
         let modified = httpdate::fmt_http_date(std::time::SystemTime::now());
         let modified = HeaderValue::from_str(&modified).unwrap_or_else(|_| HeaderValue::from_static(""));
-        Self { base, options, profile, below: below.to_owned(), modified, made: Mutex::default() }
+        let below = match &*tenant {
+            "" => String::new(),
+            name => format!("/{}", utf8_percent_encode(name, NON_ALPHANUMERIC)),
+        };
+        let (made, extended) = Default::default();
+        Self { base, options, profile, below, tenant, ways, modified, made, extended }
     }
 
     /// Whether the agent streams.
@@ -185,7 +212,7 @@ impl Card {
             (CardFormat::V03, _) => Form::V03,
             (CardFormat::Union, _) => Form::Union,
         };
-        let base_url = self.base_url(&parts.headers, local, remote) + &self.below;
+        let base_url = self.root_url(&parts.headers, Some(local), Some(remote)) + &self.below;
         let made = self.made(&base_url, form);
         let unchanged = is_unchanged(&parts.headers, &made.etag, &self.modified);
         let mut response = Response::new(if unchanged || parts.method == http::Method::HEAD {
@@ -207,6 +234,19 @@ impl Card {
         response
     }
 
+    /// The card for whoever came in another way than by HTTP.
+    pub(crate) fn json(&self) -> Bytes {
+        let form = match self.options.format {
+            CardFormat::V1 => Form::V1,
+            CardFormat::V03 => Form::V03,
+            CardFormat::Union => Form::Union,
+        };
+        let at = self.ways.get().and_then(|ways| ways.http);
+        let base_url = self.options.public_url.clone().or_else(|| Some(format!("http://{}", at?)));
+        let base_url = base_url.unwrap_or_default();
+        self.made(&(base_url.trim_end_matches('/').to_owned() + &self.below), form).body.clone()
+    }
+
     fn made(&self, base_url: &str, form: Form) -> Arc<Made> {
         let mut all = self.made.lock();
         let key = (base_url.to_owned(), form);
@@ -221,23 +261,28 @@ impl Card {
         made
     }
 
+    /// The card with its addresses.
+    fn at(&self, base_url: &str) -> AgentCard {
+        let mut supported_interfaces = match self.ways.get() {
+            Some(ways) => {
+                ways.interfaces(Some(base_url).filter(|_| ways.http.is_some()), self.profile.rpc_path(), &self.tenant)
+            }
+            None => Ways::default().interfaces(Some(base_url), self.profile.rpc_path(), &self.tenant),
+        };
+        if self.options.format == CardFormat::V1 {
+            supported_interfaces.retain(|i| i.protocol_version == Version::V1.as_str());
+        }
+        AgentCard { supported_interfaces, ..self.base.clone() }
+    }
+
     fn make(&self, base_url: &str, form: Form) -> Made {
-        let card =
-            AgentCard { supported_interfaces: interfaces(base_url, self.profile.rpc_path()), ..self.base.clone() };
+        let card = self.at(base_url);
         let mut body = Vec::new();
         match form {
-            Form::V1 => {
-                let speaks_v1 = |interface: &AgentInterface| interface.protocol_version == Version::V1.as_str();
-                if self.options.format == CardFormat::V1 {
-                    let supported_interfaces =
-                        card.supported_interfaces.iter().filter(|i| speaks_v1(i)).cloned().collect();
-                    codec::encode_into(&AgentCard { supported_interfaces, ..card }, &mut body);
-                } else {
-                    codec::encode_into(&card, &mut body);
-                }
-            }
+            Form::V1 => codec::encode_into(&self.signed(card, base_url), &mut body),
+            // There is no form of a 0.3 card that a signature could cover.
             Form::V03 => _ = v03::json::write_card(&card, &mut body),
-            Form::Union => v03::union_card(&card, &mut body),
+            Form::Union => v03::union_card(&self.signed(card, base_url), &mut body),
         }
         let hash = Sha256::digest(&body);
         let tag: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -247,33 +292,28 @@ impl Card {
 
     /// The address that clients should use: the configured one, what a trusted proxy says, or where
     /// this connection arrived.
-    fn base_url(&self, headers: &HeaderMap, local: SocketAddr, remote: SocketAddr) -> String {
+    pub(crate) fn root_url(
+        &self,
+        headers: &HeaderMap,
+        local: Option<SocketAddr>,
+        remote: Option<SocketAddr>,
+    ) -> String {
         if let Some(url) = &self.options.public_url {
             return url.trim_end_matches('/').to_owned();
         }
-        let trusted = self.options.trusted_proxies.iter().any(|net| net.contains(&remote.ip().to_canonical()));
-        if trusted && let Some(url) = forwarded(headers) {
+        let is_trusted = |remote: SocketAddr| {
+            self.options.trusted_proxies.iter().any(|net| net.contains(&remote.ip().to_canonical()))
+        };
+        if remote.is_some_and(is_trusted)
+            && let Some(url) = forwarded(headers)
+        {
             return url;
         }
-        format!("http://{}", SocketAddr::new(local.ip().to_canonical(), local.port()))
+        match local {
+            Some(local) => format!("http://{}", SocketAddr::new(local.ip().to_canonical(), local.port())),
+            None => "http://localhost".to_owned(),
+        }
     }
-}
-
-/// JSON-RPC first, because most clients know it; the same addresses again for 0.3.
-fn interfaces(base_url: &str, rpc_path: &str) -> Vec<AgentInterface> {
-    let rpc = format!("{base_url}{rpc_path}");
-    let entry = |url: &str, binding: &str, version: Version| AgentInterface {
-        url: url.into(),
-        protocol_binding: binding.into(),
-        tenant: String::new(),
-        protocol_version: version.as_str().into(),
-    };
-    vec![
-        entry(&rpc, "JSONRPC", Version::V1),
-        entry(base_url, "HTTP+JSON", Version::V1),
-        entry(&rpc, "JSONRPC", Version::V03),
-        entry(base_url, "HTTP+JSON", Version::V03),
-    ]
 }
 
 /// The address that a proxy says the client used.

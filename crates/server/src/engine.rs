@@ -38,6 +38,7 @@ mod recover;
 pub mod roster;
 mod run;
 mod schedule;
+mod share;
 mod subscribe;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ pub use accept::{Handle, Sent};
 pub use event::{Event, Update};
 pub use manners::Manners;
 pub use read::TaskJson;
+pub use share::PerCaller;
 pub use subscribe::{Close, Over, Subscription};
 pub(crate) use webhook::not_supported;
 
@@ -87,6 +89,14 @@ pub struct EngineOptions {
     pub max_running_turns: usize,
     /// Turns that wait for a place.
     pub max_queued_turns: usize,
+    /// Of both, those of one caller.
+    pub per_caller: PerCaller,
+    /// Parts in one message.
+    pub max_parts: usize,
+    /// Messages in the history of one task.
+    pub max_history: usize,
+    /// Webhooks of one task.
+    pub max_webhooks: usize,
     /// The longest turn; zero for no limit. Waiting for an answer does not count.
     pub turn_timeout: Duration,
     /// The longest silence in a turn; zero for no limit.
@@ -120,6 +130,10 @@ impl Default for EngineOptions {
         Self {
             max_running_turns: 256,
             max_queued_turns: 10_000,
+            per_caller: PerCaller::default(),
+            max_parts: 1000,
+            max_history: 1000,
+            max_webhooks: 32,
             turn_timeout: Duration::from_secs(3600),
             silence_timeout: Duration::ZERO,
             approval_timeout: Duration::from_secs(3600),
@@ -169,7 +183,7 @@ impl Engine {
     /// An engine for these agents on `store`. Call [`Engine::recover`] before the first message, and keep
     /// [`Engine::tend`] running.
     pub fn new(roster: Roster, store: Arc<dyn Store>, options: EngineOptions, metrics: Arc<Metrics>) -> Arc<Self> {
-        let schedule = Schedule::new(options.max_running_turns, options.max_queued_turns);
+        let schedule = Schedule::new(options.max_running_turns, options.max_queued_turns, options.per_caller);
         let hub = Hub::new(metrics.events.clone());
         let desk = |push| Desk::new(push, store.clone(), hub.clone(), metrics.clone());
         let push = options.push.clone().map(desk);

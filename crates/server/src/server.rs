@@ -6,15 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::agent::Agent;
+use crate::audit::Audit;
 use crate::auth::{Gate, Token};
-use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
+use crate::bind::frames::lines;
+use crate::bind::frames::session::Peer;
+use crate::bind::limit::{Pace, StreamShares};
+use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis, stdio, unix};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
+use crate::listeners::Listeners;
 use crate::metrics::Metrics;
 use crate::profile::Profile;
 use crate::store::Store;
@@ -35,6 +42,8 @@ pub struct ServerOptions {
     pub profile: Profile,
     /// Who may call; nobody listed means everybody.
     pub tokens: Vec<Token>,
+    /// Where it is put on record who did what.
+    pub audit: Option<Arc<Audit>>,
     /// How long running turns may go on after the signal to stop.
     pub drain_timeout: Duration,
 }
@@ -47,6 +56,7 @@ impl Default for ServerOptions {
             card: CardOptions::default(),
             profile: Profile::default(),
             tokens: Vec::new(),
+            audit: None,
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -87,10 +97,14 @@ impl Server {
             metrics,
             gate,
             signer,
+            pace: options.http.rate.map(Pace::new),
+            shares: options.http.max_streams_per_caller.map(StreamShares::new),
+            audit: options.audit,
             http: options.http,
             profile: options.profile,
             closing: CancellationToken::new(),
             streams: Arc::default(),
+            sessions: TaskTracker::new(),
         };
         Self { app: Arc::new(app), drain_timeout: options.drain_timeout }
     }
@@ -114,11 +128,25 @@ impl Server {
         binding::handle(&self.app, local, remote, request).await.map(ResponseBody)
     }
 
+    /// Serves lines, a JSON-RPC request each, until `reader` is at its end and everything is answered: to stand on
+    /// streams of another kind than [`Listeners`] knows.
+    pub async fn converse<R, W>(&self, reader: R, writer: W)
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        lines::converse(self.app.clone(), Peer::default(), reader, writer).await;
+    }
+
     /// Takes up what a crash left behind, then serves until `shutdown` resolves and the work that runs
     /// has had its time to end.
-    pub async fn run(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+    pub async fn run(self, listeners: impl Into<Listeners>, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let Self { app, drain_timeout } = self;
-        app.engine.options.artifacts.listening_at(listener.local_addr()?);
+        let listeners = listeners.into();
+        app.cards.serving(listeners.ways(&app.http)?);
+        if let Some(address) = listeners.http_address()? {
+            app.engine.options.artifacts.listening_at(address);
+        }
         let taken = app.engine.recover().await.map_err(io::Error::other)?;
         if taken > 0 {
             tracing::info!(tasks = taken, "tasks that were left behind were taken up");
@@ -127,20 +155,52 @@ impl Server {
         let tending = tokio::spawn(app.engine.clone().tend(stop.clone()));
         let delivering = app.engine.push.clone().map(|desk| tokio::spawn(desk.run(stop.clone())));
         let accepting = CancellationToken::new();
-        let listening = tokio::spawn(listen::run(app.clone(), listener, accepting.clone()));
-        shutdown.await;
+        let stdin_ends = listeners.ends_with_stdin();
+        let Listeners { http, unix, stdio, redis } = listeners;
+        let listening = http.map(|http| tokio::spawn(listen::run(app.clone(), http, accepting.clone())));
+        let listening_unix = unix.map(|unix| tokio::spawn(unix::run(app.clone(), unix, accepting.clone())));
+        let taking = redis.map(|redis| tokio::spawn(redis::run(app.clone(), redis, accepting.clone())));
+        let stdin_over = CancellationToken::new();
+        if let Some(stdio) = stdio {
+            app.sessions.spawn(stdio::run(app.clone(), stdio, drain_timeout, stdin_over.clone()));
+        }
+        let mut drain_timeout = drain_timeout;
+        tokio::select! {
+            () = shutdown => {}
+            // What was asked for has had its time.
+            () = stdin_over.cancelled(), if stdin_ends => drain_timeout = Duration::ZERO,
+        }
         tracing::info!("shutting down: no new work is taken");
         app.engine.drain(drain_timeout).await;
         accepting.cancel();
         app.closing.cancel();
-        let connections = listening.await.map_err(io::Error::other)?;
-        let _ = tokio::time::timeout(LAST_CALL, connections.wait()).await;
+        app.sessions.close();
+        let ended = async {
+            if let Some(listening) = listening {
+                let connections = listening.await.map_err(io::Error::other)?;
+                connections.wait().await;
+            }
+            app.sessions.wait().await;
+            io::Result::Ok(())
+        };
+        if let Ok(Err(error)) = tokio::time::timeout(LAST_CALL, ended).await {
+            return Err(error);
+        }
+        if let Some(listening) = listening_unix {
+            let _ = listening.await;
+        }
+        if let Some(taking) = taking {
+            let _ = taking.await;
+        }
         stop.cancel();
         let _ = tending.await;
         if let Some(delivering) = delivering {
             let _ = delivering.await;
         }
         app.engine.store().close().await;
+        if let Some(audit) = &app.audit {
+            audit.flush().await;
+        }
         Ok(())
     }
 }

@@ -6,16 +6,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use nuncio_protocol::{Error, ErrorKind};
+use nuncio_protocol::{Error, ErrorKind, json};
 
 use super::body::{self, Body};
-use super::{App, artifact, jsonrpc, params, rest};
+use super::{App, artifact, jsonrpc, params, rest, ws};
 use crate::auth::{Denied, Shown};
 use crate::call::Version;
+use crate::card::CardSigning;
 use crate::push::sign::Signer;
 
 /// Answers one request.
-pub(crate) async fn handle<B>(app: &App, local: SocketAddr, remote: SocketAddr, request: Request<B>) -> Response<Body>
+pub(crate) async fn handle<B>(
+    app: &Arc<App>,
+    local: SocketAddr,
+    remote: SocketAddr,
+    request: Request<B>,
+) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
@@ -25,10 +31,18 @@ where
     if let Some(response) = public(app, &parts, local, remote).await {
         return response;
     }
+    let way = app.way(&parts, local, remote);
+    // The root of JSON-RPC may be the same path: only the request tells them apart.
+    if ws::is_for(app, &parts) {
+        return ws::upgrade(app, parts, way).await;
+    }
     let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: Some(remote.ip()), proven: None };
     let caller = match app.gate.admit(shown).await {
-        Ok(caller) => caller,
-        Err(denied) => return refuse(denied),
+        Ok(caller) => caller.by(way),
+        Err(denied) => {
+            app.audit_denied(way, &denied);
+            return refuse(denied);
+        }
     };
     if parts.uri.path() == "/metrics" {
         return metrics(app, &parts);
@@ -81,8 +95,9 @@ async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr)
         }
         "/health" if readable => Some(bytes_response(StatusCode::OK, JSON, br#"{"status":"healthy"}"#.as_slice())),
         "/ready" if readable => Some(ready(app).await),
-        JWKS if readable => app.signer.as_deref().map(key_set),
-        JWKS if app.signer.is_some() => Some(method_not_allowed("GET, HEAD")),
+        JWKS if !app.has_keys() => None,
+        JWKS if readable => Some(key_set(app)),
+        JWKS => Some(method_not_allowed("GET, HEAD")),
         "/.well-known/agent-card.json" | "/.well-known/agent.json" | "/health" | "/ready" => {
             Some(method_not_allowed("GET, HEAD"))
         }
@@ -90,11 +105,14 @@ async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr)
     }
 }
 
-/// The keys that receivers check notifications with. A new key is looked for when one is unknown, so an old copy
-/// does no harm.
-fn key_set(signer: &Signer) -> Response<Body> {
+/// The keys that notifications and cards are checked with. A new key is looked for when one is unknown, so an old
+/// copy does no harm.
+fn key_set(app: &App) -> Response<Body> {
     let kind = HeaderValue::from_static("application/jwk-set+json");
-    let mut response = bytes_response(StatusCode::OK, kind, signer.jwks());
+    let mut keys = app.signer.as_deref().map(Signer::public_keys).unwrap_or_default();
+    keys.extend(app.cards.signing().into_iter().flat_map(CardSigning::public_keys));
+    let body = nuncio_protocol::codec::encode(&json!({ "keys": keys }));
+    let mut response = bytes_response(StatusCode::OK, kind, body);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
     response
 }
@@ -132,7 +150,7 @@ pub(crate) fn bytes_response(status: StatusCode, kind: HeaderValue, body: impl I
     response
 }
 
-fn refuse(denied: Denied) -> Response<Body> {
+pub(crate) fn refuse(denied: Denied) -> Response<Body> {
     let Denied::Unauthorized = denied;
     let mut response = bytes_response(StatusCode::UNAUTHORIZED, JSON, br#"{"error":"Unauthorized"}"#.as_slice());
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

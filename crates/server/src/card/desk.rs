@@ -1,10 +1,11 @@
 //! The cards of a server, made anew when an agent describes itself differently.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use ipnet::IpNet;
 use parking_lot::RwLock;
 
-use super::{CardOptions, Cards};
+use super::{CardOptions, CardSigning, Cards, Ways};
 use crate::engine::EngineOptions;
 use crate::engine::roster::Roster;
 use crate::profile::Profile;
@@ -16,6 +17,7 @@ pub(crate) struct Desk {
     options: CardOptions,
     profile: Profile,
     protected: bool,
+    ways: Arc<OnceLock<Ways>>,
     /// With the revision of the agents that they describe.
     cards: RwLock<(u64, Arc<Cards>)>,
 }
@@ -28,9 +30,26 @@ impl Desk {
         profile: Profile,
         protected: bool,
     ) -> Self {
-        let cards = Arc::new(Cards::new(&roster, engine, &options, profile, protected));
+        let ways = Arc::default();
+        let cards = Arc::new(Cards::new(&roster, engine, &options, profile, protected, &ways));
         let cards = RwLock::new((revision(&roster), cards));
-        Self { roster, engine: engine.clone(), options, profile, protected, cards }
+        Self { roster, engine: engine.clone(), options, profile, protected, ways, cards }
+    }
+
+    /// Notes which ways in are open, before anybody can come in.
+    pub(crate) fn serving(&self, ways: Ways) {
+        // A server runs once.
+        let _ = self.ways.set(ways);
+    }
+
+    /// What cards are signed with.
+    pub(crate) fn signing(&self) -> Option<&CardSigning> {
+        self.options.signing.as_deref()
+    }
+
+    /// The proxies that are believed.
+    pub(crate) fn trusted_proxies(&self) -> &[IpNet] {
+        &self.options.trusted_proxies
     }
 
     /// The cards as they are now.
@@ -42,7 +61,9 @@ impl Desk {
                 return made.1.clone();
             }
         }
-        let cards = Arc::new(Cards::new(&self.roster, &self.engine, &self.options, self.profile, self.protected));
+        let (profile, protected) = (self.profile, self.protected);
+        let cards = Cards::new(&self.roster, &self.engine, &self.options, profile, protected, &self.ways);
+        let cards = Arc::new(cards);
         *self.cards.write() = (revision, cards.clone());
         cards
     }

@@ -18,7 +18,7 @@ use super::hub::Held;
 use super::live::{Incoming, Live, WriteError};
 use super::manners::NoRoom;
 use super::roster::Served;
-use super::schedule::{Control, Job, Room};
+use super::schedule::{Control, Full, Job, Room};
 use super::subscribe::{Close, Subscription};
 use super::{
     Engine, IdempotentSend, KEY_LIFE, TaskJson, append_error, carry_through, micros, now, shutting_down, store_error,
@@ -107,6 +107,11 @@ impl Handle {
     pub fn task_id(&self) -> &TaskId {
         &self.live.id
     }
+
+    /// The id of its context.
+    pub fn context_id(&self) -> &ContextId {
+        &self.live.context_id
+    }
 }
 
 impl Engine {
@@ -125,6 +130,7 @@ impl Engine {
         self.check_tenant(&call.scope)?;
         let mut message = request.message.ok_or_else(|| Error::invalid("message", "is required"))?;
         check_ids(&message)?;
+        self.check_parts(&message)?;
         self.keep_extensions(call, &mut message);
         let push = request.configuration.and_then(|configuration| configuration.task_push_notification_config);
         push.as_ref().map_or(Ok(()), |push| self.check_inline(push))?;
@@ -167,6 +173,14 @@ impl Engine {
             self.store_webhook(&row, push).await?;
         }
         self.follow_up(&row, Box::new(Incoming { message, key })).await
+    }
+
+    fn check_parts(&self, message: &Message) -> Result<(), Error> {
+        let most = self.options.max_parts;
+        if message.parts.len() <= most {
+            return Ok(());
+        }
+        Err(Error::invalid("message.parts", &format!("has more than {most} parts: send several messages")))
     }
 
     /// What the caller activates is kept with the message, so that it still holds after a restart: the form of
@@ -226,7 +240,7 @@ impl Engine {
         };
         let room = match refused {
             Ok(room) => room,
-            Err(NoRoom::Full) => return Err(full()),
+            Err(NoRoom::Full(full)) => return Err(no_room(&full)),
             Err(why) => return self.failed_task(call, message, served, key, push, &why.to_string()).await,
         };
         let _queueing = match room {
@@ -351,9 +365,14 @@ impl Engine {
 
     /// Begins another turn of a task that rests.
     async fn next_turn(self: &Arc<Self>, live: &Arc<Live>, incoming: Box<Incoming>) -> Result<Seq, Error> {
-        let (state, _) = live.read(|task| task.status.state);
+        let ((state, messages), _) = live.read(|task| (task.status.state, task.history.len()));
         if state.is_terminal() {
             return Err(over(&live.id, state));
+        }
+        if messages >= self.options.max_history {
+            let text = "The task has all the messages it can hold: send a new one with its contextId and without its \
+                        taskId";
+            return Err(Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", live.id.as_str()));
         }
         let room = self.room_for(&live.scope, &live.context_id).await?;
         let message = incoming.message.clone();
@@ -425,7 +444,7 @@ impl Engine {
         Ok(live)
     }
 
-    pub(super) fn check_tenant(&self, scope: &Scope) -> Result<(), Error> {
+    pub(crate) fn check_tenant(&self, scope: &Scope) -> Result<(), Error> {
         match &self.options.tenants {
             Some(tenants) if !tenants.contains(&*scope.tenant) => Err(no_tenant(scope)),
             _ => Ok(()),
@@ -493,8 +512,14 @@ fn follow_up_error(live: &Live, error: &WriteError) -> Error {
     }
 }
 
-pub(super) fn full() -> Error {
-    Error::new(ErrorKind::Unavailable, "The server has all the work it can hold: try again later")
+pub(super) fn no_room(full: &Full) -> Error {
+    match full {
+        Full::Server => Error::new(ErrorKind::Unavailable, "The server has all the work it can hold: try again later"),
+        Full::Caller => {
+            let text = "You have all the work waiting that one caller may have: try again when some of it is done";
+            Error::new(ErrorKind::TooMany, text)
+        }
+    }
 }
 
 fn direct_answer(message: &Message, parts: Vec<nuncio_protocol::Part>) -> Message {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nuncio_protocol::{ContextId, Error, ErrorKind, Message, Metadata, Part, TaskState, Timestamp};
 
-use super::accept::{Handle, Sent, full};
+use super::accept::{Handle, Sent, no_room};
 use super::event::Update;
 use super::live::Live;
 use super::roster::Served;
@@ -36,8 +36,8 @@ pub struct Manners {
 /// Why there is no place for a turn.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoRoom {
-    #[error("the server is full")]
-    Full,
+    #[error("there is no place for more work")]
+    Full(Full),
     /// The conversation is busy; what to say.
     #[error("{0}")]
     Busy(&'static str),
@@ -49,7 +49,7 @@ pub(super) enum NoRoom {
 impl From<NoRoom> for Error {
     fn from(why: NoRoom) -> Self {
         match why {
-            NoRoom::Full => full(),
+            NoRoom::Full(full) => no_room(&full),
             why => Self::new(ErrorKind::UnsupportedOperation, why.to_string()),
         }
     }
@@ -58,7 +58,7 @@ impl From<NoRoom> for Error {
 impl Engine {
     /// A place for a turn of this conversation.
     pub(super) async fn room_for(self: &Arc<Self>, scope: &Scope, context: &ContextId) -> Result<Room, NoRoom> {
-        let reserve = || self.schedule.reserve(scope, context).map_err(|Full| NoRoom::Full);
+        let reserve = || self.schedule.reserve(scope, context).map_err(NoRoom::Full);
         let Some(words) = self.options.manners.busy else { return reserve() };
         for _ in 0..LOOKS {
             let room = reserve()?;

@@ -65,6 +65,12 @@ impl Subscription {
         Ok(Self { first, ..Self::after(engine, live, seq, close) })
     }
 
+    /// Goes on after an event that the reader has seen already, wherever it would begin otherwise.
+    pub(crate) fn go_on_after(&mut self, seen: Seq) {
+        self.cursor = seen;
+        self.first = None;
+    }
+
     /// Waits for the next events and adds them to `into`. `false` means that the stream is over.
     pub async fn next(&mut self, into: &mut Vec<Arc<Event>>) -> Result<bool, Error> {
         if let Some(first) = self.first.take() {

@@ -31,7 +31,7 @@ pub(super) fn check(request: &Request) -> Result<(), Error> {
         Request::PushCreate(config) | Request::PushCreateBearer(config) => [config.task_id.as_str(), ""],
         Request::PushGet(request) | Request::PushDelete(request) => [request.task_id.as_str(), ""],
         Request::PushList(request) => [request.task_id.as_str(), ""],
-        Request::NoPush(_) | Request::ExtendedCard => ["", ""],
+        Request::NoPush(_) | Request::ExtendedCard { .. } => ["", ""],
     };
     // One that is left out is another matter.
     if ids.iter().all(|id| id.is_empty() || is_id(id)) {

@@ -12,7 +12,7 @@ use nuncio_protocol::{
 use parking_lot::Mutex;
 
 use crate::agent::{Agent, AgentError, OnCrash, ToolCall, Turn, Usage};
-use crate::call::{Call, Version};
+use crate::call::{Call, Version, Way};
 use crate::engine::turn::ToolStep;
 use crate::engine::{Engine, EngineOptions, Exposure, Handle, Sent};
 use crate::metrics::Metrics;
@@ -176,6 +176,8 @@ pub(super) fn call_after(after: Option<Seq>) -> Call {
         idempotency_key: None,
         traceparent: None,
         after,
+        caller: "".into(),
+        way: Way::default(),
     }
 }
 
