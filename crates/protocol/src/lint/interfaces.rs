@@ -2,9 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{
-    BINDING, Findings, INSECURE, LOCAL, NO_INTERFACE, OLD_ONLY, SAME_INTERFACE, URL, URL_SECRET, VERSION,
-};
+use super::{BINDING, Findings, INSECURE, LOCAL, NO_INTERFACE, OLD_ONLY, SAME_INTERFACE, URL, URL_SECRET, VERSION};
 use crate::card::{AgentCard, AgentInterface};
 
 pub(super) fn check(card: &AgentCard, found: &mut Findings) {

@@ -20,14 +20,7 @@ const CARD: Members = Members {
         "defaultOutputModes",
         "skills",
     ],
-    optional: &[
-        "provider",
-        "documentationUrl",
-        "securitySchemes",
-        "securityRequirements",
-        "signatures",
-        "iconUrl",
-    ],
+    optional: &["provider", "documentationUrl", "securitySchemes", "securityRequirements", "signatures", "iconUrl"],
 };
 
 const CAPABILITIES: Members =

@@ -29,7 +29,11 @@ pub(super) fn check(card: &AgentCard, value: &Value, found: &mut Findings) {
         found.add(SIGNED_MORE, "signatures", "the card has members that its signatures may not cover");
     }
     if empty {
-        found.add(SIGNED_EMPTY, "signatures", "the card has empty required members: sign it in the form of the SDKs, too");
+        found.add(
+            SIGNED_EMPTY,
+            "signatures",
+            "the card has empty required members: sign it in the form of the SDKs, too",
+        );
     }
 }
 

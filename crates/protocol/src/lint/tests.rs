@@ -120,10 +120,13 @@ fn every_rule_finds_its_mistake() {
         ("deprecated-flow", flow("password", token("https://id.example/"))),
         ("deprecated-flow", flow("implicit", json!({ "authorizationUrl": "https://id.example/", "scopes": {} }))),
         ("authorization-url", flow("clientCredentials", token("http://id.example/token"))),
-        ("authorization-url", with(
-            "/securitySchemes/oidc",
-            json!({ "openIdConnectSecurityScheme": { "openIdConnectUrl": "id.example" } }),
-        )),
+        (
+            "authorization-url",
+            with(
+                "/securitySchemes/oidc",
+                json!({ "openIdConnectSecurityScheme": { "openIdConnectUrl": "id.example" } }),
+            ),
+        ),
         ("open-extended-card", {
             let mut card = without("securityRequirements");
             card.as_object_mut().unwrap().shift_remove("securitySchemes");

@@ -87,9 +87,8 @@ fn check_extensions(card: &AgentCard, found: &mut Findings) {
 }
 
 fn is_media_type(text: &str) -> bool {
-    let is_name = |name: &str| {
-        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&^_.+-*".contains(&b))
-    };
+    let is_name =
+        |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&^_.+-*".contains(&b));
     let kind = text.split(';').next().unwrap_or_default().trim();
     kind.split_once('/').is_some_and(|(kind, subtype)| is_name(kind) && is_name(subtype))
 }
