@@ -36,7 +36,7 @@ pub struct Manners {
 /// Why there is no place for a turn.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoRoom {
-    #[error("the server is full")]
+    #[error("there is no place for more work")]
     Full(Full),
     /// The conversation is busy; what to say.
     #[error("{0}")]
