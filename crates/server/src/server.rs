@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -100,6 +100,7 @@ impl Server {
             profile: options.profile,
             closing: CancellationToken::new(),
             streams: Arc::default(),
+            grpc_alone: OnceLock::new(),
         };
         Self { app: Arc::new(app), drain_timeout: options.drain_timeout }
     }
@@ -116,7 +117,7 @@ impl Server {
         request: http::Request<B>,
     ) -> http::Response<ResponseBody>
     where
-        B: http_body::Body<Data = Bytes> + Unpin,
+        B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
         B::Error: std::fmt::Display,
     {
         self.app.engine.options.artifacts.listening_at(local);
@@ -141,14 +142,17 @@ impl Server {
         let delivering = app.engine.push.clone().map(|desk| tokio::spawn(desk.run(stop.clone())));
         let accepting = CancellationToken::new();
         let open = |http| tokio::spawn(listen::run(app.clone(), http, accepting.clone()));
-        let listening = listeners.http.map(open);
+        if let Some(address) = listeners.grpc_address()? {
+            let _ = app.grpc_alone.set(address);
+        }
+        let listening: Vec<_> = [listeners.http, listeners.grpc].into_iter().flatten().map(open).collect();
         let taking = listeners.redis.map(|redis| tokio::spawn(redis::run(app.clone(), redis, accepting.clone())));
         shutdown.await;
         tracing::info!("shutting down: no new work is taken");
         app.engine.drain(drain_timeout).await;
         accepting.cancel();
         app.closing.cancel();
-        if let Some(listening) = listening {
+        for listening in listening {
             let connections = listening.await.map_err(io::Error::other)?;
             let _ = tokio::time::timeout(LAST_CALL, connections.wait()).await;
         }
