@@ -105,7 +105,7 @@ pub fn write<W: Message + Down<M>, M>(model: M) -> Vec<u8> {
 /// The reader knows in which fields of which messages it was; the caller knows the fields.
 fn unreadable(error: &prost::DecodeError) -> Error {
     let text = error.to_string();
-    let mut what = text.rsplit_once("message: ").map_or(&*text, |(_, what)| what);
+    let mut what = text.strip_prefix("failed to decode Protobuf message: ").unwrap_or(&text);
     let mut path = Vec::new();
     while let Some((place, rest)) = what.split_once(": ") {
         let Some((_, field)) = place.split_once('.') else { break };
@@ -115,6 +115,8 @@ fn unreadable(error: &prost::DecodeError) -> Error {
     if path.is_empty() {
         return Error::new(crate::ErrorKind::InvalidParams, format!("The message is not valid protobuf: {what}"));
     }
+    // The innermost is named first.
+    path.reverse();
     Error::invalid(&path.join("."), &format!("is not valid protobuf: {what}"))
 }
 

@@ -71,6 +71,11 @@ impl Subscription {
         self.first = None;
     }
 
+    /// The number of the next event; those behind it are consecutive.
+    pub(crate) fn first_seq(&self) -> Seq {
+        self.first.as_ref().map_or(self.cursor + 1, |first| first.seq)
+    }
+
     /// Waits for the next events and adds them to `into`. `false` means that the stream is over.
     pub async fn next(&mut self, into: &mut Vec<Arc<Event>>) -> Result<bool, Error> {
         if let Some(first) = self.first.take() {
