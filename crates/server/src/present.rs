@@ -20,10 +20,11 @@
 use nuncio_protocol::{AgentExtension, Artifact, Message, Metadata, TaskState};
 
 use crate::engine::approval::{Decision, Request};
-use crate::engine::turn::{ToolCall, Usage};
+use crate::engine::turn::{ToolCall, ToolStep, Usage};
 use crate::engine::{Exposure, Update};
 
 pub(crate) mod coding_agent;
+mod discreet;
 mod iac_code;
 mod nuncio;
 pub(crate) mod proto_agent;
@@ -69,6 +70,13 @@ pub(crate) struct Ending {
     pub(crate) last: Update,
 }
 
+/// A file that a tool made.
+pub(crate) struct ToolFile {
+    pub(crate) name: String,
+    pub(crate) media_type: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
 impl From<Update> for Ending {
     fn from(last: Update) -> Self {
         Self { before: Vec::new(), last }
@@ -110,6 +118,14 @@ impl Presenter {
     /// A step of a tool call, where those are shown.
     pub(crate) fn tool(&mut self, call: ToolCall<'_>) -> Option<Update> {
         each!(self, it => it.tool(call))
+    }
+
+    /// The file that a step of a tool call holds, where such are artifacts.
+    pub(crate) fn tool_file(&self, call: &ToolCall<'_>) -> Option<ToolFile> {
+        match (self, call.step) {
+            (Self::IacCode(_), ToolStep::Completed(result)) => iac_code::file_in(result),
+            _ => None,
+        }
     }
 
     /// What the turn does, in words.

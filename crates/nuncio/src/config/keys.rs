@@ -160,6 +160,12 @@ keys! {
     ["workspace"] workspace: PathBuf, Path, ".";
     /// List of folders below which requests may name one. Without it, only `workspace` and what is below.
     ["workspace-roots"] workspace_roots: Vec<PathBuf>, Folders;
+    /// Whether a folder that a request names is made if it is missing.
+    ["workspace-create"] workspace_create: bool, Flag, "false";
+    /// Further media types whose parts are read as text: a list, or names with commas.
+    ["text-types"] text_types: Vec<String>, MediaTypes;
+    /// Further media types whose parts are attachments: a list, or names with commas.
+    ["binary-types"] binary_types: Vec<String>, MediaTypes;
     /// Whether agents are told about the repository that they work in, before every prompt.
     ["context-pack"] context_pack: bool, Flag, "false";
     /// List of variables that the agent's program gets: `NAME` from the server's environment, or `NAME=value`.
@@ -176,6 +182,10 @@ keys! {
     ["context-idle-timeout"] context_idle_timeout: Duration, Time { zero: false }, "1h";
     /// Largest file that an event carries itself. Larger ones are downloaded from `/artifacts/…`.
     ["artifact-inline-max"] artifact_inline_max: u64, Size { min: 0, max: 1 << 30 }, "256KiB";
+    /// Directory for files of artifacts. Without it, `artifacts` below `data-dir`; with `store: memory`, they are in memory.
+    ["artifact-dir"] artifact_dir: Option<PathBuf>, Maybe(Path);
+    /// How the URL of a stored file begins: `http`, or `file` for clients on the same machine.
+    ["artifact-urls"] artifact_file_urls: bool, Choice { what: "value", names: &[("http", false), ("file", true)] }, "http";
     /// Name on the agent's card. Without it, the agent's own.
     ["name"] name: Option<String>, Maybe(Text);
     /// Description on the agent's card. Without it, the agent's own.
@@ -228,8 +238,14 @@ keys! {
     ["extensions"] extensions: Vec<Extension>, Extensions;
     /// What clients see of the agent's thinking: `raw-thinking`, `tool-trace`, a list of them, `all` or `none`.
     ["thinking-exposure"] thinking_exposure: Vec<Thinking>, Exposure, "tool-trace";
+    /// What clients of `iac-code` see of what tools are given: `full`, or only a `summary` of its fields.
+    ["tool-input"] tool_input_summary: bool, Choice { what: "value", names: &[("full", false), ("summary", true)] }, "full";
+    /// Whether clients of `iac-code` see `[PATH]` instead of absolute paths. In failures they always do.
+    ["safe-mode"] safe_mode: bool, Flag, "false";
     /// Whether every permission that the agent asks for is granted without asking anybody.
     ["auto-approve-permissions"] auto_approve_permissions: bool, Flag, "false";
+    /// Whether callers are asked for permissions that nothing else decides. If not, those are refused.
+    ["interactive-permissions"] interactive_permissions: bool, Flag, "true";
     /// List of tools that need no permission: `Read`, `Bash(git *)`, `mcp__*`.
     ["allow-tools"] allow_tools: Vec<(String, Rule)>, Rules;
     /// List of tools that never get permission. It counts before everything else.

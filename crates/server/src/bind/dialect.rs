@@ -117,7 +117,7 @@ impl Dialect {
             (Answer::Push(config), Version::V1) => codec::encode_into(&config, &mut out),
             (Answer::Push(config), Version::V03) => match self.binding {
                 Binding::JsonRpc => v03::json::write_push_config(&config, &mut out),
-                Binding::Rest => v03::rest::write_push_config(&config, &mut out),
+                _ => v03::rest::write_push_config(&config, &mut out),
             },
             (Answer::PushList(configs), Version::V1) => {
                 let next_page_token = String::new();
@@ -125,7 +125,7 @@ impl Dialect {
             }
             (Answer::PushList(configs), Version::V03) => match self.binding {
                 Binding::JsonRpc => v03::json::write_push_configs(&configs, &mut out),
-                Binding::Rest => v03::rest::write_push_configs(&configs, &mut out),
+                _ => v03::rest::write_push_configs(&configs, &mut out),
             },
             (Answer::Card(card), Version::V1) => codec::encode_into(&*card, &mut out),
             (Answer::Card(card), Version::V03) => {
@@ -133,7 +133,7 @@ impl Dialect {
             }
             (Answer::PushDeleted, _) => out.extend_from_slice(match self.binding {
                 Binding::JsonRpc => b"null",
-                Binding::Rest => b"{}",
+                _ => b"{}",
             }),
         }
         Ok(out)
@@ -147,7 +147,7 @@ impl Dialect {
             (Version::V03, Binding::JsonRpc) => {
                 event.v03(|event, out| self.accent.write(|out| v03::json::write_event(event, out), out))
             }
-            (Version::V03, Binding::Rest) => event.v03_rest(v03::rest::write_event),
+            (Version::V03, _) => event.v03_rest(v03::rest::write_event),
         }
     }
 
@@ -161,7 +161,7 @@ impl Dialect {
             (Version::V03, Binding::JsonRpc) => {
                 self.accent.write(|out| v03::json::write_event(&event, out), &mut out);
             }
-            (Version::V03, Binding::Rest) => v03::rest::write_event(&event, &mut out),
+            (Version::V03, _) => v03::rest::write_event(&event, &mut out),
         }
         out
     }
@@ -169,14 +169,14 @@ impl Dialect {
     fn write_task(self, task: &Task, out: &mut Vec<u8>) {
         match self.binding {
             Binding::JsonRpc => self.accent.write(|out| v03::json::write_task(task, out), out),
-            Binding::Rest => v03::rest::write_task(task, out),
+            _ => v03::rest::write_task(task, out),
         }
     }
 
     fn write_sent(self, sent: &SendMessageResponse, out: &mut Vec<u8>) {
         match self.binding {
             Binding::JsonRpc => self.accent.write(|out| v03::json::write_send_response(sent, out), out),
-            Binding::Rest => v03::rest::write_send_response(sent, out),
+            _ => v03::rest::write_send_response(sent, out),
         }
     }
 
@@ -219,8 +219,8 @@ impl Dialect {
             }
             (Binding::JsonRpc, Version::V1) => codec::encode_into(&error.jsonrpc(), &mut out),
             (Binding::JsonRpc, Version::V03) => codec::encode_into(&v03::json_error(error), &mut out),
-            (Binding::Rest, Version::V1) => codec::encode_into(&error.rest_as(status), &mut out),
-            (Binding::Rest, Version::V03) => codec::encode_into(&v03::rest_error_as(error, status), &mut out),
+            (_, Version::V1) => codec::encode_into(&error.rest_as(status), &mut out),
+            (_, Version::V03) => codec::encode_into(&v03::rest_error_as(error, status), &mut out),
         }
         out
     }

@@ -248,6 +248,9 @@ impl Turn {
 
     /// Reports a step of a tool call.
     pub async fn tool(&mut self, call: ToolCall<'_>) -> Result<(), AgentError> {
+        if let Some(file) = self.presenter.tool_file(&call) {
+            self.file(&file.name, &file.media_type, file.bytes).await?;
+        }
         let update = self.presenter.tool(call);
         self.emit_some(update).await
     }
@@ -384,7 +387,9 @@ impl Turn {
         self.put_message(message, None).await
     }
 
-    async fn put_message(&mut self, message: Message, approval: Option<&Request>) -> Result<Seq, AgentError> {
+    async fn put_message(&mut self, mut message: Message, approval: Option<&Request>) -> Result<Seq, AgentError> {
+        message.task_id = self.live.id.clone();
+        message.context_id = self.live.context_id.clone();
         let update = self.presenter.asked(message, approval);
         self.put(update).await
     }
