@@ -6,5 +6,6 @@
 #[path = "../commands/run.rs"]
 mod run;
 
+mod foreign;
 mod iac_code;
 mod listed;

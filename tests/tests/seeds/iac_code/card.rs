@@ -35,7 +35,8 @@ async fn the_card_has_its_fields() {
         assert_eq!(*pick(&card, path), value, "{path}");
     }
     let modes = card["defaultInputModes"].as_array().unwrap();
-    for mode in ["text/plain", "application/json", "application/yaml", "image/png", "audio/mpeg", "application/octet-stream"]
+    for mode in
+        ["text/plain", "application/json", "application/yaml", "image/png", "audio/mpeg", "application/octet-stream"]
     {
         assert!(modes.contains(&json!(mode)), "{mode}");
     }
@@ -90,7 +91,8 @@ async fn the_card_advertises_the_schemes_that_are_configured() {
     ] {
         let server = serve(more);
         let card = card_of(&server).await;
-        let known: Vec<&str> = card["securitySchemes"].as_object().into_iter().flatten().map(|(name, _)| &**name).collect();
+        let known: Vec<&str> =
+            card["securitySchemes"].as_object().into_iter().flatten().map(|(name, _)| &**name).collect();
         assert_eq!(known, schemes, "{more}");
         if more.starts_with("api-key") {
             assert_eq!(*pick(&card, "/securitySchemes/apiKeyAuth/apiKeySecurityScheme/name"), "X-IAC-Code-Key");

@@ -102,7 +102,8 @@ async fn the_states_of_a_task() {
     let failed = events(&server, "fail on purpose").await;
     assert_eq!(failed.last().unwrap().state(), "TASK_STATE_FAILED");
     // No other end has a name in the document.
-    for (text, end) in [("reject it", "FAILED"), ("auth please", "FAILED"), ("crash", "FAILED"), ("ask What?", "INPUT_REQUIRED")]
+    for (text, end) in
+        [("reject it", "FAILED"), ("auth please", "FAILED"), ("crash", "FAILED"), ("ask What?", "INPUT_REQUIRED")]
     {
         assert_eq!(state(&server.send(text).await), end, "{text}");
     }

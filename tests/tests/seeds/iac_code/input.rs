@@ -51,17 +51,30 @@ async fn other_media_become_a_manifest() {
     let source = format!("source={url}");
     let encoded = STANDARD.encode("PNG");
     for (part, media_type, name, source) in [
-        (json!({ "raw": encoded, "mediaType": "image/png", "filename": "a.png" }), "image/png", "a.png", "source=inline"),
+        (
+            json!({ "raw": encoded, "mediaType": "image/png", "filename": "a.png" }),
+            "image/png",
+            "a.png",
+            "source=inline",
+        ),
         (json!({ "raw": encoded, "mediaType": "audio/mpeg" }), "audio/mpeg", "inline", "source=inline"),
         (json!({ "raw": encoded, "mediaType": "video/mp4" }), "video/mp4", "inline", "source=inline"),
-        (json!({ "data": { "base64": encoded, "filename": "b.pdf" }, "mediaType": "application/pdf" }), "application/pdf", "b.pdf", "source=data"),
+        (
+            json!({ "data": { "base64": encoded, "filename": "b.pdf" }, "mediaType": "application/pdf" }),
+            "application/pdf",
+            "b.pdf",
+            "source=data",
+        ),
         (json!({ "url": url, "mediaType": "image/png" }), "image/png", "a.png", source.as_str()),
     ] {
         let task = send(&stage, json!([part])).await;
         let prompt = said(&task);
         let lines: Vec<&str> = prompt.lines().collect();
         assert_eq!(lines[0], "A2A multimodal attachment:", "{part}: {task}");
-        assert_eq!(lines[1..4], [&*format!("- filename={name}"), &*format!("- mediaType={media_type}"), "- byteSize=3"]);
+        assert_eq!(
+            lines[1..4],
+            [&*format!("- filename={name}"), &*format!("- mediaType={media_type}"), "- byteSize=3"]
+        );
         assert!(lines[4].starts_with("- sha256=") && lines[4].len() == 9 + 64, "{lines:?}");
         assert_eq!(lines[5], format!("- {source}"));
     }
@@ -88,7 +101,10 @@ async fn parts_have_limits() {
         (json!({ "url": large, "mediaType": "text/plain" }), "A2A file URL part content is too large."),
         (json!({ "raw": bytes(5 * MIB), "mediaType": "image/png" }), ""),
         (json!({ "raw": bytes(5 * MIB + 1), "mediaType": "image/png" }), "A2A binary raw part content is too large."),
-        (json!({ "data": { "bytes": bytes(5 * MIB + 1) }, "mediaType": "image/png" }), "A2A binary data part content is too large."),
+        (
+            json!({ "data": { "bytes": bytes(5 * MIB + 1) }, "mediaType": "image/png" }),
+            "A2A binary data part content is too large.",
+        ),
         (json!({ "url": image, "mediaType": "image/png" }), ""),
         (json!({ "url": video, "mediaType": "image/png" }), "A2A binary file URL part content is too large."),
     ] {
@@ -108,17 +124,35 @@ async fn what_is_no_input_fails_with_words() {
     for (part, refusal) in [
         (json!({ "text": "x", "mediaType": "text/html" }), "A2A part has unsupported media type."),
         (raw(b"x", "application/zip")[0].clone(), "A2A part has unsupported media type."),
-        (json!({ "data": {} }), "A2A data parts must use application/json media type."),
+        (json!({ "data": {}, "mediaType": "text/plain" }), "A2A data parts must use application/json media type."),
         (raw(&[0xff], "text/plain")[0].clone(), "A2A raw parts must contain valid UTF-8."),
-        (json!({ "url": "https://a.example/x", "mediaType": "text/plain" }), "A2A file URL parts must use local file:// URLs."),
-        (json!({ "url": "file://localhost/etc/hosts", "mediaType": "text/plain" }), "A2A file URL parts must use local file:// URLs."),
-        (json!({ "url": "file:///etc/hosts", "mediaType": "text/plain" }), "A2A file URL part is outside the allowed workspace."),
-        (json!({ "url": file("../x"), "mediaType": "text/plain" }), "A2A file URL part is outside the allowed workspace."),
-        (json!({ "url": file("missing"), "mediaType": "text/plain" }), "A2A file URL part must reference an existing file."),
+        (
+            json!({ "url": "https://a.example/x", "mediaType": "text/plain" }),
+            "A2A file URL parts must use local file:// URLs.",
+        ),
+        (
+            json!({ "url": "file://localhost/etc/hosts", "mediaType": "text/plain" }),
+            "A2A file URL parts must use local file:// URLs.",
+        ),
+        (
+            json!({ "url": "file:///etc/hosts", "mediaType": "text/plain" }),
+            "A2A file URL part is outside the allowed workspace.",
+        ),
+        (
+            json!({ "url": file("../x"), "mediaType": "text/plain" }),
+            "A2A file URL part is outside the allowed workspace.",
+        ),
+        (
+            json!({ "url": file("missing"), "mediaType": "text/plain" }),
+            "A2A file URL part must reference an existing file.",
+        ),
         (json!({ "url": file("bytes"), "mediaType": "text/plain" }), "A2A file URL parts must contain valid UTF-8."),
         (json!({ "data": [], "mediaType": "image/png" }), "A2A binary data parts must contain an object."),
         (json!({ "data": {}, "mediaType": "image/png" }), "A2A binary data parts must include base64 bytes."),
-        (json!({ "data": { "bytes": "%" }, "mediaType": "image/png" }), "A2A binary data part bytes must be valid base64."),
+        (
+            json!({ "data": { "bytes": "%" }, "mediaType": "image/png" }),
+            "A2A binary data part bytes must be valid base64.",
+        ),
     ] {
         let task = send(&stage, json!([part])).await;
         assert_eq!((state(&task), words(&task)), ("FAILED", refusal), "{part}");

@@ -75,9 +75,7 @@ async fn send_streaming_message() {
 async fn get_task() {
     let server = serve("");
     let task = server.send("hello").await;
-    let body = |length: Value| {
-        json!({ "jsonrpc": "2.0", "id": "3", "method": "GetTask", "params": { "id": task["id"], "historyLength": length } })
-    };
+    let body = |length: Value| json!({ "jsonrpc": "2.0", "id": "3", "method": "GetTask", "params": { "id": task["id"], "historyLength": length } });
     let got = post(&server, &body(json!(10))).await;
     assert_eq!(got["result"]["history"].as_array().unwrap().len(), 2, "{got}");
     let one = post(&server, &body(json!(1))).await;
@@ -104,7 +102,8 @@ async fn list_tasks() {
     let mine = list(json!({ "contextId": first["contextId"], "pageSize": 20, "includeArtifacts": false })).await;
     assert_eq!((&mine["totalSize"], &mine["nextPageToken"]), (&json!(3), &json!("")));
     assert!(mine["tasks"].as_array().unwrap().iter().all(|task| task.get("artifacts").is_none()), "{mine}");
-    let working = list(json!({ "contextId": first["contextId"], "status": "TASK_STATE_WORKING", "pageSize": 20 })).await;
+    let working =
+        list(json!({ "contextId": first["contextId"], "status": "TASK_STATE_WORKING", "pageSize": 20 })).await;
     assert_eq!(working["totalSize"], 0);
     let waiting = list(json!({ "status": "TASK_STATE_INPUT_REQUIRED" })).await;
     assert_eq!(waiting["totalSize"], 4);
@@ -127,9 +126,8 @@ async fn cancel_task() {
     let server = serve("");
     let running = server.send_async("hold").await;
     server.until(id(&running), "WORKING").await;
-    let body = |task: &Value| {
-        json!({ "jsonrpc": "2.0", "id": "5", "method": "CancelTask", "params": { "id": task["id"] } })
-    };
+    let body =
+        |task: &Value| json!({ "jsonrpc": "2.0", "id": "5", "method": "CancelTask", "params": { "id": task["id"] } });
     let canceled = post(&server, &body(&running)).await;
     assert_eq!(state(&canceled["result"]), "CANCELED", "{canceled}");
     assert_eq!(nuncio_tests::words(&canceled["result"]), "Task canceled.");
@@ -146,9 +144,7 @@ async fn cancel_task() {
 async fn subscribe_to_task() {
     let server = serve("");
     let running = server.send_async("stream 20 50").await;
-    let body = |task: &Value| {
-        json!({ "jsonrpc": "2.0", "id": "6", "method": "SubscribeToTask", "params": { "id": task["id"] } })
-    };
+    let body = |task: &Value| json!({ "jsonrpc": "2.0", "id": "6", "method": "SubscribeToTask", "params": { "id": task["id"] } });
     let all = Sse::open(post_request(&server, &body(&running))).await.all().await;
     assert_eq!(all[0].body()["task"]["id"], running["id"]);
     assert_eq!(all.last().unwrap().state(), "TASK_STATE_INPUT_REQUIRED", "it closes with the turn");
@@ -181,7 +177,8 @@ async fn get_extended_agent_card() {
 #[tokio::test]
 async fn the_life_of_a_conversation() {
     let server = serve("");
-    let (status, card) = answer(nuncio_tests::client().get(format!("{}/.well-known/agent-card.json", server.url))).await;
+    let (status, card) =
+        answer(nuncio_tests::client().get(format!("{}/.well-known/agent-card.json", server.url))).await;
     assert_eq!((status, &card["supportedInterfaces"][0]["protocolBinding"]), (200, &json!("JSONRPC")));
     let streamed = events(&server, "hello").await;
     let task = &streamed[0].body()["task"];

@@ -9,14 +9,20 @@ use super::{events, metadata, params, said, scripted, serve};
 async fn text_is_delivered_as_status_messages() {
     let server = serve("");
     let all = events(&server, "stream 3").await;
-    let spoken: Vec<&Value> =
-        all.iter().map(|event| &event.body()["statusUpdate"]).filter(|update| update["status"]["message"].is_object()).collect();
+    let spoken: Vec<&Value> = all
+        .iter()
+        .map(|event| &event.body()["statusUpdate"])
+        .filter(|update| update["status"]["message"].is_object())
+        .collect();
     assert_eq!(spoken.len(), 3, "{all:?}");
     for (n, update) in spoken.iter().enumerate() {
         let mut shape = (*update).clone();
         let message = shape["status"]["message"].as_object_mut().unwrap();
         assert!(message.remove("messageId").is_some());
-        assert_eq!((message.remove("taskId"), message.remove("contextId")), (Some(update["taskId"].clone()), Some(update["contextId"].clone())));
+        assert_eq!(
+            (message.remove("taskId"), message.remove("contextId")),
+            (Some(update["taskId"].clone()), Some(update["contextId"].clone()))
+        );
         shape["status"].as_object_mut().unwrap().remove("timestamp");
         let expected = json!({
             "taskId": update["taskId"],
