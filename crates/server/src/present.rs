@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! an agent says             the turn asks its Presenter     which answers with
-//! text, last_text           text                            an update
+//! text, last_text           opening, text                   an update, and perhaps one before the first
 //! think, tool               think, tool                     an update, or nothing where it is not shown
 //! status, note              note                            the same
 //! artifact, chunk, file     artifact                        an update
@@ -23,7 +23,7 @@ use crate::engine::approval::{Decision, Request};
 use crate::engine::turn::{ToolCall, ToolStep, Usage};
 use crate::engine::{Exposure, Update};
 
-pub(crate) mod coding_agent;
+mod coding_agent;
 mod discreet;
 mod iac_code;
 mod nuncio;
@@ -102,6 +102,14 @@ impl Presenter {
             Style::IacCode => Self::IacCode(Box::new(iac_code::Presenter::new(exposure))),
             Style::ProtoAgent => Self::ProtoAgent(Box::new(proto_agent::Presenter::new(exposure))),
             Style::CodingAgent => Self::CodingAgent(Box::new(coding_agent::Presenter::new(exposure))),
+        }
+    }
+
+    /// What comes before the first piece of an answer. Usually nothing.
+    pub(crate) fn opening(&mut self) -> Option<Update> {
+        match self {
+            Self::CodingAgent(it) => it.opening(),
+            _ => None,
         }
     }
 

@@ -51,7 +51,7 @@ impl Event {
 
     /// Another form, for readers so few that each derives it.
     pub(crate) fn derived(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
-        lazily(&OnceLock::new(), &self.body, derive)
+        lazily(&OnceLock::new(), &self.body, written(derive))
     }
 
     /// The form of the 0.3 REST dialect, derived once for all readers.

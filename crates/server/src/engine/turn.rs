@@ -230,12 +230,18 @@ impl Turn {
 
     /// Answers with a piece of text.
     pub async fn text(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        if let Some(opening) = self.presenter.opening() {
+            self.emit(opening).await?;
+        }
         let update = self.presenter.text(text.into(), false);
         self.emit(update).await
     }
 
     /// Answers with the last piece of text.
     pub async fn last_text(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        if let Some(opening) = self.presenter.opening() {
+            self.emit(opening).await?;
+        }
         let update = self.presenter.text(text.into(), true);
         self.emit(update).await
     }

@@ -8,7 +8,7 @@ use crate::engine::turn::{ToolCall, ToolStep, Usage};
 use crate::engine::{Exposure, Update};
 
 /// The artifact with the agent's text.
-pub(crate) const ANSWER: &str = "assistant-response";
+const ANSWER: &str = "assistant-response";
 /// The artifact with the agent's model and session.
 const METADATA: &str = "agent-metadata";
 /// The artifact that ends a turn.
@@ -48,11 +48,20 @@ impl Presenter {
         Some(whole(id, METADATA, Part::data(Value::Object(data))))
     }
 
+    /// Text is always appended, so there is something to append to first: some clients drop what they cannot place.
+    pub(crate) fn opening(&mut self) -> Option<Update> {
+        self.text.is_none().then(|| self.piece(String::new()))
+    }
+
     pub(crate) fn text(&mut self, text: String, _last: bool) -> Update {
         if std::mem::take(&mut self.paused) {
             self.last.clear();
         }
         self.last.push_str(&text);
+        self.piece(text)
+    }
+
+    fn piece(&mut self, text: String) -> Update {
         let append = self.text.is_some();
         let artifact_id = self.text.get_or_insert_with(ArtifactId::fresh).clone();
         let part = Part { media_type: "text/plain".into(), ..Part::text(text) };

@@ -4,7 +4,6 @@ use nuncio_protocol::{AgentCard, Error, ErrorKind, Value, json};
 
 use crate::engine::Manners;
 use crate::present::Style;
-use crate::present::coding_agent::ANSWER;
 
 /// A question is answered on its task or anywhere in its conversation, and the stream waits for that.
 pub(super) fn manners() -> Manners {
@@ -31,12 +30,10 @@ pub(super) fn finish_card(card: &mut Value) {
     }
 }
 
-/// Text is always appended, and a question is not the end.
+/// A question is not the end.
 pub(crate) fn dress(frame: &mut Value) {
-    match frame["kind"].as_str() {
-        Some("artifact-update") if frame["artifact"]["name"] == ANSWER => frame["append"] = true.into(),
-        Some("status-update") if frame["status"]["state"] == "input-required" => frame["final"] = false.into(),
-        _ => {}
+    if frame["kind"] == "status-update" && frame["status"]["state"] == "input-required" {
+        frame["final"] = false.into();
     }
 }
 

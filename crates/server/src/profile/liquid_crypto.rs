@@ -41,6 +41,11 @@ pub(super) fn shape(card: &mut AgentCard) {
 /// The address of the draft stands first, for those who take the first; it names no version, so that others pass it.
 pub(super) fn finish_card(card: &mut Value, base_url: &str) {
     card["protocolVersions"] = json!(["1.0"]);
+    if let Some(extensions) = card["capabilities"]["extensions"].as_array_mut() {
+        for extension in extensions.iter_mut().filter_map(Value::as_object_mut) {
+            extension.entry("required").or_insert(Value::Bool(false));
+        }
+    }
     let own = json!({ "url": format!("{base_url}/a2a"), "protocolBinding": "JSONRPC" });
     match card.get_mut("supportedInterfaces").and_then(Value::as_array_mut) {
         Some(all) => all.insert(0, own),
