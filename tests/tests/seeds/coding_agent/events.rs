@@ -16,6 +16,7 @@ async fn every_event_of_an_agent_is_told() {
             "submitted".to_owned(),
             "working".to_owned(),
             format!("agent-metadata: {}", json!({ "model": "m-1", "sessionId": "s-1" })),
+            "assistant-response: ".to_owned(),
             "assistant-response: hi".to_owned(),
             "working Using tool: read_file".to_owned(),
             format!("working Tool result: {}…", "x".repeat(200)),
@@ -30,7 +31,7 @@ async fn chunks_of_text_build_up_one_response() {
     let said = |text: &str| json!({ "type": "assistant", "message": { "content": [{ "type": "text", "text": text }] } });
     let stage = printing(&[said("one ")], &format!("sleep 0.5; echo '{}'", said("two")));
     let events = stream(&stage.server, "go").await.all().await;
-    let chunks: Vec<_> = events.iter().filter(|event| event.chunk().is_some()).collect();
+    let chunks: Vec<_> = events.iter().filter(|event| event.chunk().is_some_and(|text| !text.is_empty())).collect();
     assert_eq!(chunks.iter().filter_map(|event| event.chunk()).collect::<String>(), "one two");
     for chunk in &chunks {
         assert_eq!(chunk.body()["append"], true);

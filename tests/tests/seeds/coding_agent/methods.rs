@@ -50,7 +50,7 @@ async fn message_stream_has_the_events_of_the_document() {
     let one = |found: &dyn Fn(&&Value) -> bool| frames.iter().find(found).cloned().unwrap_or_default();
     let working = one(&|frame| frame["kind"] == "status-update");
     assert_eq!((&working["status"]["state"], &working["final"]), (&json!("working"), &json!(false)));
-    let text = one(&|frame| frame["artifact"]["name"] == "assistant-response");
+    let text = one(&|frame| frame["artifact"]["name"] == "assistant-response" && frame["append"] == true);
     assert_eq!((&text["kind"], &text["append"]), (&json!("artifact-update"), &json!(true)));
     assert_eq!(text["artifact"]["parts"][0], json!({ "kind": "text", "text": "hi" }));
     let tool = one(&|frame| frame["status"]["message"].is_object());

@@ -1,8 +1,8 @@
 //! Lines 77 to 207 and 298 to 317: methods, types, errors, conversations.
 
-use nuncio_tests::{Value, answer, json};
+use nuncio_tests::{Value, answer, client, json};
 
-use super::{call, message, request, sent, serve, serve_in};
+use super::{call, message, sent, serve, serve_in};
 
 #[tokio::test]
 async fn send_message_waits_and_get_task_finds_the_task() {
@@ -81,9 +81,9 @@ async fn errors_have_their_codes() {
         let response = call(&server, method, params).await;
         assert_eq!(response["error"]["code"], code, "{method}: {response}");
     }
-    let text = request(&server, "/a2a", "GetTask", &json!({})).header("Content-Type", "text/plain");
+    let text = client().post(format!("{}/a2a", server.url)).header("Content-Type", "text/plain").body("hello");
     assert_eq!(answer(text).await.1["error"]["code"], -32005);
-    let announced = serve_in("extended-card: true", &[]);
+    let announced = serve_in("extended-card: "on"", &[]);
     assert_eq!(call(&announced, "GetExtendedAgentCard", json!({})).await["error"]["code"], -32007);
 }
 

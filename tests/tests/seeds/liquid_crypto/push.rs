@@ -12,7 +12,7 @@ async fn a_webhook_is_set_found_listed_and_deleted() {
     let server = serve_in("", &HERE);
     let task = sent(&server, "ask what?").await["id"].clone();
     let config = json!({
-        "url": "http://127.0.0.1:9/hook",
+        "url": "http://127.0.0.1:8999/hook",
         "id": "cfg-1",
         "token": "t0ken",
         "authentication": { "schemes": ["bearer"], "credentials": "s3cret" },

@@ -19,7 +19,7 @@ async fn set(server: &Server, task: &Value, config: Value) -> Value {
 async fn a_webhook_is_set_found_listed_and_deleted() {
     let server = serve_in("", &HERE);
     let task = sent(&server, "ask what?").await;
-    let (url, id) = ("http://127.0.0.1:9/callback/abc", &task["id"]);
+    let (url, id) = ("http://127.0.0.1:8999/callback/abc", &task["id"]);
     let set = set(&server, &task, json!({ "url": url, "token": "shared-secret" })).await;
     assert_eq!((&set["result"]["taskId"], &set["result"]["pushNotificationConfig"]["url"]), (id, &json!(url)));
     assert!(!set.to_string().contains("shared-secret"), "the token is never shown");
@@ -121,7 +121,7 @@ async fn paths_stand_for_methods() {
     let (status, found) = answer(client().get(&path)).await;
     assert_eq!((status, &found), (200, &call(&server, "tasks/get", json!({ "id": task["id"] })).await["result"]));
     let hooks = format!("{path}/pushNotificationConfig");
-    let config = json!({ "url": "http://127.0.0.1:9/x", "authentication": { "credentials": "s3cret" } });
+    let config = json!({ "url": "http://127.0.0.1:8999/x", "authentication": { "credentials": "s3cret" } });
     let (status, set) = answer(client().post(&hooks).json(&config)).await;
     assert_eq!((status, &set["taskId"]), (200, &task["id"]), "{set}");
     let (_, listed) = answer(client().get(&hooks)).await;
