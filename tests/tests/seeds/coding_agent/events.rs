@@ -28,7 +28,8 @@ async fn every_event_of_an_agent_is_told() {
 
 #[tokio::test]
 async fn chunks_of_text_build_up_one_response() {
-    let said = |text: &str| json!({ "type": "assistant", "message": { "content": [{ "type": "text", "text": text }] } });
+    let said =
+        |text: &str| json!({ "type": "assistant", "message": { "content": [{ "type": "text", "text": text }] } });
     let stage = printing(&[said("one ")], &format!("sleep 0.5; echo '{}'", said("two")));
     let events = stream(&stage.server, "go").await.all().await;
     let chunks: Vec<_> = events.iter().filter(|event| event.chunk().is_some_and(|text| !text.is_empty())).collect();

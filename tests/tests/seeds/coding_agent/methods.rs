@@ -141,6 +141,7 @@ async fn the_example_with_curl_streams() {
     }
   }"#;
     let request = client().post(format!("{}/a2a/jsonrpc", stage.server.url)).header("Content-Type", "application/json");
-    let events = tokio::time::timeout(PATIENCE, async { Sse::open(request.body(body)).await.all().await }).await.unwrap();
+    let events =
+        tokio::time::timeout(PATIENCE, async { Sse::open(request.body(body)).await.all().await }).await.unwrap();
     assert_eq!(told(events.last().unwrap()), "completed");
 }

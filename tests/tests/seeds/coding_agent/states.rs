@@ -19,7 +19,8 @@ async fn a_program_that_is_done_completes_its_task() {
 async fn a_program_that_fails_fails_its_task() {
     let (state, words) = sent(&script("exit 3", "").server).await;
     assert_eq!((&*state, &*words), ("failed", "agent exited with code 3"));
-    let missing = nuncio_tests::Stage::new("generic", &json!(["/nonexistent/x"]), "profile: coding-agent\nstore: memory");
+    let missing =
+        nuncio_tests::Stage::new("generic", &json!(["/nonexistent/x"]), "profile: coding-agent\nstore: memory");
     let (state, words) = sent(&missing.server).await;
     assert_eq!(state, "failed");
     assert!(words.starts_with("Failed to spawn \"x\": "), "{words}");

@@ -21,7 +21,10 @@ async fn the_card_has_the_fields_of_the_draft() {
         }
         let first = &card["supportedInterfaces"][0];
         assert_eq!(*first, json!({ "url": format!("{}/a2a", server.url), "protocolBinding": "JSONRPC" }));
-        assert_eq!((&card["capabilities"]["streaming"], &card["capabilities"]["pushNotifications"]), (&json!(true), &json!(true)));
+        assert_eq!(
+            (&card["capabilities"]["streaming"], &card["capabilities"]["pushNotifications"]),
+            (&json!(true), &json!(true))
+        );
         for modes in ["defaultInputModes", "defaultOutputModes"] {
             assert_eq!(card[modes].as_array().unwrap()[..2], [json!("text"), json!("file")]);
         }
@@ -74,7 +77,8 @@ async fn an_extension_can_be_required() {
     let some = request(&server, "/a2a", "SendMessage", &message("hello")).header("A2A-Extensions", others);
     let provided: Vec<&str> = others.split(", ").collect();
     assert_eq!(answer(some).await.1["error"]["data"]["provided"], json!(provided));
-    let enabled = request(&server, "/a2a", "SendMessage", &message("hello")).header("A2A-Extensions", format!("{others}, {OWN}"));
+    let enabled =
+        request(&server, "/a2a", "SendMessage", &message("hello")).header("A2A-Extensions", format!("{others}, {OWN}"));
     assert_eq!(answer(enabled).await.1["result"]["status"]["state"], "completed");
 }
 
@@ -86,6 +90,9 @@ async fn official_clients_are_served_beside() {
     let old = json!({ "message": { "kind": "message", "messageId": "m", "role": "user", "parts": [{ "kind": "text", "text": "hi" }] } });
     for path in ["/", "/a2a"] {
         let response = answer(request(&server, path, "message/send", &old)).await.1;
-        assert_eq!((&response["result"]["kind"], &response["result"]["status"]["state"]), (&json!("task"), &json!("completed")));
+        assert_eq!(
+            (&response["result"]["kind"], &response["result"]["status"]["state"]),
+            (&json!("task"), &json!("completed"))
+        );
     }
 }

@@ -24,9 +24,15 @@ async fn the_example_has_its_four_frames() {
         assert_eq!((frames[0].get("type"), &frames[0]["status"]["state"]), (None, &json!("submitted")));
         assert_eq!((&frames[1]["type"], &frames[1]["status"]["state"]), (&json!("status"), &json!("working")));
         assert_eq!(frames[1].get("final"), None);
-        assert_eq!((&frames[2]["type"], &frames[2]["artifact"]["parts"]), (&json!("artifact"), &json!([{ "text": "Hello, agent!" }])));
+        assert_eq!(
+            (&frames[2]["type"], &frames[2]["artifact"]["parts"]),
+            (&json!("artifact"), &json!([{ "text": "Hello, agent!" }]))
+        );
         let last = &frames[3];
-        assert_eq!((&last["type"], &last["status"]["state"], &last["final"]), (&json!("status"), &json!("completed"), &json!(true)));
+        assert_eq!(
+            (&last["type"], &last["status"]["state"], &last["final"]),
+            (&json!("status"), &json!("completed"), &json!(true))
+        );
         let stored = call(&server, "GetTask", json!({ "id": task })).await;
         assert_eq!(stored["result"]["status"]["state"], "completed", "it is in the store");
     }
@@ -46,7 +52,9 @@ async fn a_task_can_be_followed_again() {
             parts.iter().filter_map(|part| part["text"].as_str()).collect()
         };
         let mut said = text(&frames[0]["artifacts"][0]);
-        said.extend(frames[1..].iter().filter(|frame| frame["type"] == "artifact").map(|frame| text(&frame["artifact"])));
+        said.extend(
+            frames[1..].iter().filter(|frame| frame["type"] == "artifact").map(|frame| text(&frame["artifact"])),
+        );
         assert_eq!(said, (0..30).map(|n| format!("chunk {n}")).collect::<String>(), "{method}");
         assert_eq!(frames.last().unwrap()["final"], true);
     }

@@ -8,7 +8,8 @@ use super::{call, message, serve, stream};
 
 #[test]
 fn the_port_is_7870() {
-    let done = std::process::Command::new(binary()).args(["config", "show", "--profile", "proto-agent"]).output().unwrap();
+    let done =
+        std::process::Command::new(binary()).args(["config", "show", "--profile", "proto-agent"]).output().unwrap();
     let shown = String::from_utf8_lossy(&done.stdout);
     assert!(shown.lines().any(|line| line.starts_with("port") && line.contains("7870")), "{shown}");
 }
