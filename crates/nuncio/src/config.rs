@@ -9,6 +9,7 @@ mod agents;
 mod check;
 pub(crate) mod choice;
 mod coding_agent;
+pub(crate) mod door;
 mod entry;
 mod expand;
 mod keys;

@@ -1,25 +1,40 @@
-//! Who calls.
+//! Who calls, and what he may do.
+//!
+//! Every transport hands what its caller shows to the [`Gate`]. Any of the configured schemes suffices: a bearer
+//! token, a password, an API key, a token of an OpenID provider, or what the transport itself has proven.
+
+mod api_key;
+mod basic;
+mod bearer;
+mod certificate;
+mod file;
+mod gate;
+mod grants;
+mod issuer;
+mod jwks;
+mod options;
+mod security;
+mod throttle;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{HeaderMap, header};
-use subtle::ConstantTimeEq;
+use http::HeaderMap;
+use nuncio_protocol::{Error, ErrorKind};
 
-/// A caller who proves who he is with a bearer token.
-#[derive(Clone)]
-pub struct Token {
-    /// Who it is; his tasks belong to this name.
-    pub name: Arc<str>,
-    /// What he shows.
-    pub secret: Arc<str>,
-}
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Token").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+pub use api_key::ApiKey;
+pub use basic::Password;
+pub use bearer::{Token, TokenSecret};
+pub use certificate::{CertificateName, Validity, validity};
+pub use file::read_secret;
+pub(crate) use file::Stamp;
+pub(crate) use gate::Gate;
+pub use grants::{Grants, ScopeTable, UnknownOperation};
+pub use issuer::{Issuer, IssuerError, IssuerOptions, algorithm};
+pub use jsonwebtoken::Algorithm;
+pub use jwks::KeySource;
+pub use options::AuthOptions;
+pub(crate) use security::Security;
 
 /// What a caller shows, whatever transport it came by: credentials stand where HTTP has them.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +54,17 @@ pub(crate) struct Shown<'a> {
 pub(crate) struct Caller {
     /// Who it is; empty where nothing is protected.
     pub(crate) name: Arc<str>,
+    /// Whose tasks he works with: his own, or those of his group where groups share.
+    pub(crate) owner: Arc<str>,
+    /// What he may do.
+    pub(crate) grants: Grants,
+}
+
+impl Caller {
+    /// Somebody who may do everything with what is his own.
+    pub(crate) fn named(name: Arc<str>) -> Self {
+        Self { owner: name.clone(), name, grants: Grants::ALL }
+    }
 }
 
 /// Why somebody may not come in.
@@ -46,43 +72,26 @@ pub(crate) struct Caller {
 pub(crate) enum Denied {
     /// No credentials, or wrong ones.
     Unauthorized,
+    /// Known, but nothing is allowed to him.
+    Forbidden,
+    /// Too many wrong credentials from the same address.
+    TooMany {
+        /// Seconds until the next wrong ones are looked at again.
+        retry_after: u64,
+    },
+    /// Who it is cannot be found out now: the keys of the issuer cannot be had.
+    Unavailable,
 }
 
-/// The door: who may come in. Without any scheme it is open to everyone.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Gate {
-    tokens: Vec<Token>,
-}
-
-impl Gate {
-    pub(crate) fn new(tokens: Vec<Token>) -> Self {
-        Self { tokens }
+impl Denied {
+    /// The same as an error of the protocol, for bindings that have no other way to say it.
+    pub(crate) fn error(self) -> Error {
+        let (kind, text) = match self {
+            Self::Unauthorized => (ErrorKind::Unauthenticated, "Unauthorized"),
+            Self::Forbidden => (ErrorKind::PermissionDenied, "Forbidden"),
+            Self::TooMany { .. } => (ErrorKind::TooMany, "Too many wrong credentials: try again later"),
+            Self::Unavailable => (ErrorKind::Unavailable, "Credentials cannot be checked now: try again later"),
+        };
+        Error::new(kind, text)
     }
-
-    /// Whether callers must authenticate.
-    pub(crate) fn is_closed(&self) -> bool {
-        !self.tokens.is_empty()
-    }
-
-    /// Finds out who calls.
-    #[expect(clippy::unused_async, reason = "keys of other issuers have to be fetched")]
-    pub(crate) async fn admit(&self, shown: Shown<'_>) -> Result<Caller, Denied> {
-        if !self.is_closed() {
-            return Ok(Caller { name: shown.proven.cloned().unwrap_or_default() });
-        }
-        let secret = bearer(shown.headers).ok_or(Denied::Unauthorized)?;
-        // Every token is compared in full, so that the time tells nothing about any of them.
-        let mut found = None;
-        for token in &self.tokens {
-            if bool::from(token.secret.as_bytes().ct_eq(secret.as_bytes())) {
-                found = Some(token.name.clone());
-            }
-        }
-        found.map(|name| Caller { name }).ok_or(Denied::Unauthorized)
-    }
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, secret) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
 }

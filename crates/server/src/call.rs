@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::auth::Grants;
 use crate::store::{Scope, Seq};
 
 /// A version of the protocol.
@@ -54,4 +55,6 @@ pub struct Call {
     pub traceparent: Option<Arc<str>>,
     /// The last event that a reconnecting reader has seen.
     pub after: Option<Seq>,
+    /// What the caller may do.
+    pub grants: Grants,
 }

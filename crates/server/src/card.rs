@@ -9,13 +9,13 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use ipnet::IpNet;
 use nuncio_protocol::{
-    AgentCard, AgentExtension, AgentInterface, AgentSkill, HttpAuthSecurityScheme, SecurityRequirement, SecurityScheme,
-    StringList, codec, v03,
+    AgentCard, AgentExtension, AgentInterface, AgentSkill, codec, v03,
 };
 use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
+use crate::auth::Security;
 use crate::bind::body::Body;
 use crate::bind::params;
 use crate::call::Version;
@@ -75,7 +75,7 @@ pub(crate) struct Cards {
 }
 
 impl Cards {
-    pub(crate) fn new(roster: &Roster, engine: &EngineOptions, options: &CardOptions, protected: bool) -> Self {
+    pub(crate) fn new(roster: &Roster, engine: &EngineOptions, options: &CardOptions, security: &Security) -> Self {
         let card = |served: &[&Served], below: &str| {
             let mut card = merged(served);
             let extensions = &mut card.capabilities.extensions;
@@ -86,7 +86,7 @@ impl Cards {
             let new: Vec<AgentExtension> = new.collect();
             extensions.extend(new);
             card.capabilities.push_notifications = Some(engine.push.is_some());
-            Arc::new(Card::new(card, options.clone(), protected, below))
+            Arc::new(Card::new(card, options.clone(), security, below))
         };
         let tenants: HashSet<&Arc<str>> = roster.all().filter_map(|served| served.tenant.as_ref()).collect();
         let of_tenant = |tenant: &Arc<str>| {
@@ -136,16 +136,11 @@ struct Made {
 }
 
 impl Card {
-    fn new(agent: AgentCard, options: CardOptions, protected: bool, below: &str) -> Self {
+    fn new(agent: AgentCard, options: CardOptions, security: &Security, below: &str) -> Self {
         let mut base = agent;
         base.capabilities.streaming = Some(!options.no_streaming);
         base.capabilities.extensions.extend(options.extensions.iter().cloned());
-        if protected {
-            let scheme = HttpAuthSecurityScheme { scheme: "Bearer".into(), ..HttpAuthSecurityScheme::default() };
-            base.security_schemes.insert("bearerAuth".into(), SecurityScheme::HttpAuth(scheme));
-            let schemes = [("bearerAuth".to_owned(), StringList::default())].into();
-            base.security_requirements.push(SecurityRequirement { schemes });
-        }
+        security.declare(&mut base);
         let modified = httpdate::fmt_http_date(std::time::SystemTime::now());
         let modified = HeaderValue::from_str(&modified).unwrap_or_else(|_| HeaderValue::from_static(""));
         Self { base, options, below: below.to_owned(), modified, made: Mutex::default() }

@@ -16,6 +16,7 @@
 
 pub mod agent;
 pub mod artifact;
+pub mod auth;
 pub mod engine;
 pub mod metrics;
 pub mod present;
@@ -23,7 +24,6 @@ pub mod push;
 pub mod store;
 pub mod workspace;
 
-mod auth;
 mod bind;
 mod call;
 mod card;
@@ -31,7 +31,7 @@ mod map;
 mod server;
 
 pub use agent::{Agent, AgentError, OnCrash};
-pub use auth::Token;
+pub use auth::AuthOptions;
 pub use bind::{HttpOptions, ResponseBody};
 pub use call::{Call, Version};
 pub use card::{CardFormat, CardOptions};

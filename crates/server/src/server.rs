@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
-use crate::auth::{Gate, Token};
+use crate::auth::{AuthOptions, Gate};
 use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
@@ -30,8 +30,8 @@ pub struct ServerOptions {
     pub http: HttpOptions,
     /// How the card is published.
     pub card: CardOptions,
-    /// Who may call; nobody listed means everybody.
-    pub tokens: Vec<Token>,
+    /// Who may call.
+    pub auth: AuthOptions,
     /// How long running turns may go on after the signal to stop.
     pub drain_timeout: Duration,
 }
@@ -42,7 +42,7 @@ impl Default for ServerOptions {
             engine: EngineOptions::default(),
             http: HttpOptions::default(),
             card: CardOptions::default(),
-            tokens: Vec::new(),
+            auth: AuthOptions::default(),
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -75,10 +75,10 @@ impl Server {
         if let Some(url) = &options.card.public_url {
             options.engine.artifacts.reached_at(url);
         }
-        let gate = Gate::new(options.tokens);
+        let gate = Gate::new(options.auth);
         let signer = options.engine.push.as_ref().and_then(|push| push.signer.clone());
         let app = App {
-            cards: Desk::new(roster.clone(), &options.engine, options.card, gate.is_closed()),
+            cards: Desk::new(roster.clone(), &options.engine, options.card, gate.security()),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             gate,

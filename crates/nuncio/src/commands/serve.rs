@@ -17,7 +17,7 @@ use nuncio_server::push::sign::Signer;
 use nuncio_server::push::{PushEvents, PushOptions, Queue, RedisOptions, Retry};
 use nuncio_server::store::sqlite::{self, SqliteOptions};
 use nuncio_server::store::{MemoryStore, SqliteStore, Store, StoreError};
-use nuncio_server::{CardFormat, CardOptions, HttpOptions, Server, ServerOptions, Token};
+use nuncio_server::{AuthOptions, CardFormat, CardOptions, HttpOptions, Server, ServerOptions};
 use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
@@ -25,6 +25,7 @@ use crate::config::{self, Config, PushBackend};
 use crate::failure::{Failure, Kind};
 
 pub(crate) mod agents;
+pub(crate) mod door;
 
 /// Runs the command.
 pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failure> {
@@ -39,10 +40,12 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
         tracing::warn!(processes = left, "programs that an earlier server left running were ended");
     }
     let roster = agents::roster(config, &kin).await.map_err(|text| Failure::usage(vec![text]))?;
-    let mut options = options(config, artifacts);
+    let mut options = options(config, artifacts, door::auth(config)?);
+    options.tls = door::tls(config)?;
     options.engine.push = push(config, address)?;
     let server = Server::with_agents(roster, store, options, metrics);
     banner(config, address);
+    door::reload_on_hangup(server.reloader());
     server.run(listener, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
 }
 
@@ -100,7 +103,7 @@ async fn listen(config: &Config) -> Result<TcpListener, Failure> {
     })
 }
 
-fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
+fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOptions {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     ServerOptions {
         engine: EngineOptions {
@@ -132,6 +135,8 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             idle_timeout: config.idle_timeout,
             keep_alive: config.keep_alive,
             lenient_version: config.lenient_version,
+            allowed_hosts: config.allowed_hosts.clone(),
+            cors_origins: config.cors_origins.clone(),
         },
         card: CardOptions {
             format: match config.card_format {
@@ -144,11 +149,8 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             extensions: config.extensions.iter().map(extension).collect(),
             no_streaming: false,
         },
-        tokens: config
-            .callers
-            .iter()
-            .map(|caller| Token { name: caller.name.as_str().into(), secret: caller.token.expose().into() })
-            .collect(),
+        auth,
+        tls: None,
         drain_timeout: config.drain_timeout,
     }
 }
@@ -185,7 +187,8 @@ fn push(config: &Config, address: SocketAddr) -> Result<Option<PushOptions>, Fai
     if config.store != config::Store::Memory {
         let keyring = Keyring::open_in(&config.data_dir, environment).map_err(unusable)?;
         options.keyring = Some(Arc::new(keyring));
-        let issuer = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let own = || format!("{}://{address}", door::scheme(config));
+        let issuer = config.public_url.clone().unwrap_or_else(own);
         let signer = Signer::open_in(&config.data_dir, environment, issuer).map_err(unusable)?;
         options.signer = Some(Arc::new(signer));
     }
@@ -245,16 +248,12 @@ fn extension(extension: &config::Extension) -> AgentExtension {
 
 /// Tells a person where the server is and what to try. Machines read the log instead.
 fn banner(config: &Config, address: SocketAddr) {
-    let url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let url = config.public_url.clone().unwrap_or_else(|| format!("{}://{address}", door::scheme(config)));
     let store = match config.store {
         config::Store::Memory => "in memory; gone when the server stops".to_owned(),
         config::Store::Sqlite => config.data_dir.join("nuncio.db").display().to_string(),
     };
-    let access = match config.callers.len() {
-        0 => "open to everyone who reaches this address".to_owned(),
-        1 => "one bearer token".to_owned(),
-        n => format!("{n} bearer tokens"),
-    };
+    let access = door::describe(config);
     let token = if config.callers.is_empty() { "" } else { " --token <TOKEN>" };
     let text = format!(
         "nuncio {version} is listening\n\n  \

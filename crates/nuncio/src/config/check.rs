@@ -1,22 +1,28 @@
 //! Rules that concern several keys, or the world outside of the file.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use nuncio_server::auth::read_secret;
 
 use super::Config;
 use super::address::is_loopback;
-use super::kind::check_token;
+use super::door::scope_table;
 use super::layers::Sources;
 use super::problem::{Origin, Problem, Source, Spot};
 use super::secret::Secret;
-use super::types::{Caller, PushBackend, TokenSource};
-
-/// No token is longer than this.
-const LONGEST_TOKEN: u64 = 64 * 1024;
+use super::types::{Caller, NamedToken, PushBackend, TokenSource};
 
 /// The keys that decide who may come in.
-const DOOR: [&str; 5] = ["host", "allow-open", "token", "token-file", "tokens"];
+const DOOR: [&str; 10] = [
+    "host",
+    "allow-open",
+    "token",
+    "token-file",
+    "tokens",
+    "basic-username",
+    "basic-password",
+    "api-key",
+    "oidc",
+    "client-ca",
+];
 
 /// Checks the rules and fills in the callers.
 pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<Problem>) {
@@ -24,7 +30,8 @@ pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<P
     config.callers = callers(config, sources, problems);
     // A wrong token is one problem, not two.
     let readable = problems.len() == before && DOOR.iter().all(|key| sources.contains_key(key));
-    let open = config.callers.is_empty() && !is_loopback(&config.host);
+    check_door(config, sources, problems);
+    let open = config.is_open() && !is_loopback(&config.host);
     if readable && open && !config.allow_open {
         let message = format!(
             "`{}` can be reached from other machines, and no token protects it; set `token`, \
@@ -39,22 +46,60 @@ pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<P
     }
 }
 
+impl Config {
+    /// Whether everybody may come in.
+    pub(crate) fn is_open(&self) -> bool {
+        let has_basic = self.basic_username.is_some() && self.basic_password.is_some();
+        self.callers.is_empty()
+            && !has_basic
+            && self.api_key.is_none()
+            && self.oidc.is_empty()
+            && self.client_ca.is_none()
+    }
+}
+
+/// What belongs together.
+fn check_door(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) {
+    let mut needs = |key: &'static str, other: &str, given: bool, missing: bool| {
+        if given && missing && sources.contains_key(key) {
+            problems.push(spot(sources, key).problem(format_args!("it needs `{other}` as well")));
+        }
+    };
+    let (user, password) = (config.basic_username.is_some(), config.basic_password.is_some());
+    needs("basic-username", "basic-password", user, !password);
+    needs("basic-password", "basic-username", password, !user);
+    needs("client-ca", "tls", config.client_ca.is_some(), config.tls.is_none());
+    let key = config.api_key.is_some();
+    needs("api-key-query", "api-key", config.api_key_query.is_some(), !key);
+    needs("api-key-cookie", "api-key", config.api_key_cookie.is_some(), !key);
+    if config.basic_username.as_ref().is_some_and(|name| name.contains(':')) {
+        problems.push(spot(sources, "basic-username").problem("a name has no `:` in it: HTTP Basic could not send it"));
+    }
+    let table = scope_table(config.scopes.as_ref());
+    for (index, token) in config.tokens.iter().enumerate() {
+        if let Some(unknown) = token.scopes.iter().flatten().find(|scope| !table.knows(scope)) {
+            let spot = spot(sources, "tokens").item(index, None);
+            problems.push(spot.problem(format_args!("`scopes`: there is no scope `{unknown}`; see the key `scopes`")));
+        }
+    }
+}
+
 /// Everybody who may come in.
 fn callers(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) -> Vec<Caller> {
     let mut callers: Vec<Caller> = Vec::new();
     let single = single(config, sources, problems).map(|(key, source)| {
-        let name = "default".to_owned();
-        (name, source, spot(sources, key))
+        let token = NamedToken { name: "default".to_owned(), source, groups: Vec::new(), scopes: None };
+        (token, spot(sources, key))
     });
     let list = config.tokens.iter().enumerate().map(|(index, token)| {
         let spot = spot(sources, "tokens").item(index, None);
-        (token.name.clone(), token.source.clone(), spot)
+        (token.clone(), spot)
     });
-    for (name, source, spot) in single.into_iter().chain(list) {
-        let token = match source {
-            TokenSource::Value(secret) => secret,
-            TokenSource::File(path) => match read_token(&path) {
-                Ok(secret) => secret,
+    for (NamedToken { name, source, groups, scopes }, spot) in single.into_iter().chain(list) {
+        let (token, file) = match source {
+            TokenSource::Value(secret) => (secret, None),
+            TokenSource::File(path) => match read_secret(&path) {
+                Ok(secret) => (Secret(secret), Some(path)),
                 Err(message) => {
                     problems.push(spot.problem(message));
                     continue;
@@ -64,7 +109,7 @@ fn callers(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) -> V
         if let Some(message) = clash(&callers, &name, &token) {
             problems.push(spot.problem(message));
         }
-        callers.push(Caller { name, token });
+        callers.push(Caller { name, token, file, groups, scopes });
     }
     callers
 }
@@ -106,30 +151,6 @@ fn rank(origin: &Origin) -> u8 {
         Origin::Profile(_) => 3,
         Origin::Default => 4,
     }
-}
-
-/// Reads a file that holds one token and that only its owner may read.
-fn read_token(path: &Path) -> Result<Secret, String> {
-    let shown = path.display();
-    let unreadable = |error| format!("cannot read `{shown}`: {error}");
-    // Asked before opening: opening a pipe would wait for its other end.
-    if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err(format!("`{shown}` is not a file"));
-    }
-    let file = File::open(path).map_err(unreadable)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = file.metadata().map_err(unreadable)?.permissions().mode();
-        if mode & 0o066 != 0 {
-            return Err(format!("other users can read `{shown}`; run `chmod 600 {shown}`"));
-        }
-    }
-    let mut text = String::new();
-    file.take(LONGEST_TOKEN).read_to_string(&mut text).map_err(unreadable)?;
-    let token = text.trim();
-    check_token(token).map_err(|message| format!("`{shown}`: {message}"))?;
-    Ok(Secret(token.to_owned()))
 }
 
 fn spot<'a>(sources: &'a Sources, key: &'static str) -> Spot<'a> {

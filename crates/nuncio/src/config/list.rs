@@ -25,7 +25,7 @@ pub(super) fn items<'a>(
 }
 
 /// The words of a list, or of one text with commas or semicolons, each with its place.
-fn words<'s>(node: &Node, spot: &Spot<'s>) -> Option<Vec<(String, Spot<'s>)>> {
+pub(super) fn words<'s>(node: &Node, spot: &Spot<'s>) -> Option<Vec<(String, Spot<'s>)>> {
     let split = |text: &str, spot: &Spot<'s>| -> Vec<(String, Spot<'s>)> {
         text.split([',', ';'])
             .map(|word| (word.trim().to_lowercase(), spot.clone()))

@@ -15,12 +15,14 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
 use super::body::Body;
+use super::dispatch::not_allowed;
 use super::http::bytes_response;
 use super::range::{self, Range};
 use super::{App, params};
 use crate::artifact::content::{Found, Held, find};
 use crate::artifact::{Blob, Hash};
 use crate::auth::Caller;
+use crate::metrics::Operation;
 use crate::store::Scope;
 
 /// How much of a file is read at once.
@@ -58,7 +60,10 @@ pub(crate) fn wanted(parts: &Parts) -> Option<Wanted<'_>> {
 
 /// Answers a GET or HEAD of an artifact.
 pub(crate) async fn handle(app: &App, parts: &Parts, caller: &Caller, wanted: Wanted<'_>) -> Response<Body> {
-    let scope = Scope { tenant: (&*wanted.tenant).into(), owner: caller.name.clone() };
+    if !caller.grants.allow(Operation::Get) {
+        return failure(&not_allowed(Operation::Get));
+    }
+    let scope = Scope { tenant: (&*wanted.tenant).into(), owner: caller.owner.clone() };
     match look_up(app, parts, &scope, &wanted).await {
         Ok(Some((found, blob, sha256))) => respond(parts, &found, blob, sha256),
         // A foreign task, a missing one and a missing artifact look the same.

@@ -115,6 +115,9 @@ pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Res
     if call.scope.tenant.len() > LONGEST_TENANT {
         return Err(Error::invalid("tenant", "is longer than 512 characters"));
     }
+    if !call.grants.allow(request.operation()) {
+        return Err(not_allowed(request.operation()));
+    }
     let id = CALLS.fetch_add(1, Ordering::Relaxed);
     let (operation, version) = (request.operation(), call.version.as_str());
     let span = tracing::debug_span!("call", call = id, ?operation, version, caller = %call.scope);
@@ -125,6 +128,12 @@ pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Res
         tracing::warn!(call = id, ?operation, version, %error, "a call failed");
     }
     done
+}
+
+/// Said before anything is looked up, so that it tells nothing about what there is.
+pub(crate) fn not_allowed(operation: Operation) -> Error {
+    let text = format!("These credentials do not allow {}: ask for ones with the scope for it", operation.name());
+    Error::new(ErrorKind::PermissionDenied, text).fact("operation", operation.name())
 }
 
 async fn carry_out(app: &App, call: Call, request: Request) -> Result<Outcome, Error> {

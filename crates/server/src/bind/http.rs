@@ -28,9 +28,15 @@ where
     let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: Some(remote.ip()), proven: None };
     let caller = match app.gate.admit(shown).await {
         Ok(caller) => caller,
-        Err(denied) => return refuse(denied),
+        Err(denied) => return refuse(app, &parts, denied),
     };
+    if is_card(parts.uri.path()) {
+        return card(app, &parts, local, remote);
+    }
     if parts.uri.path() == "/metrics" {
+        if !caller.grants.allow_metrics() {
+            return refuse(app, &parts, Denied::Forbidden);
+        }
         return metrics(app, &parts);
     }
     if let Some(wanted) = artifact::wanted(&parts) {
@@ -76,18 +82,25 @@ const JWKS: &str = "/.well-known/jwks.json";
 async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Option<Response<Body>> {
     let readable = parts.method == Method::GET || parts.method == Method::HEAD;
     match parts.uri.path() {
-        "/.well-known/agent-card.json" | "/.well-known/agent.json" if readable => {
-            Some(app.card(params::path_tenant(parts)).response(parts, local, remote))
-        }
+        path if is_card(path) => (!app.gate.protects_card()).then(|| card(app, parts, local, remote)),
         "/health" if readable => Some(bytes_response(StatusCode::OK, JSON, br#"{"status":"healthy"}"#.as_slice())),
         "/ready" if readable => Some(ready(app).await),
         JWKS if readable => app.signer.as_deref().map(key_set),
         JWKS if app.signer.is_some() => Some(method_not_allowed("GET, HEAD")),
-        "/.well-known/agent-card.json" | "/.well-known/agent.json" | "/health" | "/ready" => {
-            Some(method_not_allowed("GET, HEAD"))
-        }
+        "/health" | "/ready" => Some(method_not_allowed("GET, HEAD")),
         _ => None,
     }
+}
+
+fn is_card(path: &str) -> bool {
+    matches!(path, "/.well-known/agent-card.json" | "/.well-known/agent.json")
+}
+
+fn card(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Response<Body> {
+    if parts.method != Method::GET && parts.method != Method::HEAD {
+        return method_not_allowed("GET, HEAD");
+    }
+    app.card(params::path_tenant(parts)).response(parts, local, remote)
 }
 
 /// The keys that receivers check notifications with. A new key is looked for when one is unknown, so an old copy
@@ -136,10 +149,25 @@ pub(crate) fn bytes_response(status: StatusCode, kind: HeaderValue, body: impl I
     response
 }
 
-fn refuse(denied: Denied) -> Response<Body> {
-    let Denied::Unauthorized = denied;
-    let mut response = bytes_response(StatusCode::UNAUTHORIZED, JSON, br#"{"error":"Unauthorized"}"#.as_slice());
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+fn refuse(app: &App, parts: &Parts, denied: Denied) -> Response<Body> {
+    let (status, text) = match denied {
+        Denied::Unauthorized => (StatusCode::UNAUTHORIZED, r#"{"error":"Unauthorized"}"#),
+        Denied::Forbidden => (StatusCode::FORBIDDEN, r#"{"error":"Forbidden"}"#),
+        Denied::TooMany { .. } => (StatusCode::TOO_MANY_REQUESTS, r#"{"error":"Too many wrong credentials"}"#),
+        Denied::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"Credentials cannot be checked now"}"#),
+    };
+    let mut response = bytes_response(status, JSON, text.as_bytes());
+    let headers = response.headers_mut();
+    match denied {
+        Denied::Unauthorized => {
+            for challenge in app.gate.challenges(&parts.headers) {
+                headers.append(header::WWW_AUTHENTICATE, challenge.clone());
+            }
+        }
+        Denied::TooMany { retry_after } => _ = headers.insert(header::RETRY_AFTER, retry_after.into()),
+        Denied::Unavailable => _ = headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5")),
+        Denied::Forbidden => {}
+    }
     response
 }
 
@@ -155,7 +183,7 @@ fn method_not_allowed(allow: &'static str) -> Response<Body> {
 /// The status of errors that belong to HTTP itself, for bindings that otherwise always say 200.
 pub(crate) fn refusal_status(kind: ErrorKind) -> Option<StatusCode> {
     match kind {
-        ErrorKind::TooLarge | ErrorKind::TooMany | ErrorKind::Unavailable => {
+        ErrorKind::PermissionDenied | ErrorKind::TooLarge | ErrorKind::TooMany | ErrorKind::Unavailable => {
             StatusCode::from_u16(kind.http_status()).ok()
         }
         _ => None,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::{CardOptions, Cards};
+use crate::auth::Security;
 use crate::engine::EngineOptions;
 use crate::engine::roster::Roster;
 
@@ -13,16 +14,16 @@ pub(crate) struct Desk {
     roster: Roster,
     engine: EngineOptions,
     options: CardOptions,
-    protected: bool,
+    security: Arc<Security>,
     /// With the revision of the agents that they describe.
     cards: RwLock<(u64, Arc<Cards>)>,
 }
 
 impl Desk {
-    pub(crate) fn new(roster: Roster, engine: &EngineOptions, options: CardOptions, protected: bool) -> Self {
-        let cards = Arc::new(Cards::new(&roster, engine, &options, protected));
+    pub(crate) fn new(roster: Roster, engine: &EngineOptions, options: CardOptions, security: Arc<Security>) -> Self {
+        let cards = Arc::new(Cards::new(&roster, engine, &options, &security));
         let cards = RwLock::new((revision(&roster), cards));
-        Self { roster, engine: engine.clone(), options, protected, cards }
+        Self { roster, engine: engine.clone(), options, security, cards }
     }
 
     /// The cards as they are now.
@@ -34,7 +35,7 @@ impl Desk {
                 return made.1.clone();
             }
         }
-        let cards = Arc::new(Cards::new(&self.roster, &self.engine, &self.options, self.protected));
+        let cards = Arc::new(Cards::new(&self.roster, &self.engine, &self.options, &self.security));
         *self.cards.write() = (revision, cards.clone());
         cards
     }
