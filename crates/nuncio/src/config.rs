@@ -22,8 +22,10 @@ pub(crate) mod problem;
 pub(crate) mod record;
 mod schema;
 mod secret;
+pub(crate) mod signing;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod types;
 mod units;
 
@@ -38,8 +40,8 @@ pub(crate) use schema::schema;
 pub(crate) use secret::Secret;
 #[allow(unused_imports, reason = "the types of public fields")]
 pub(crate) use types::{
-    AgentEntry, AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, Profile,
-    PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, TokenSource, Transport, Variable,
+    AgentEntry, AgentKind, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
+    NamedToken, Profile, PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, TokenSource, Transport, Variable,
 };
 
 pub(crate) use problem::Source;

@@ -16,7 +16,7 @@ mod options;
 mod security;
 mod throttle;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -25,9 +25,10 @@ use nuncio_protocol::{Error, ErrorKind};
 pub use api_key::ApiKey;
 pub use basic::Password;
 pub use bearer::{Token, TokenSecret};
+pub(crate) use certificate::owner as owner_of;
 pub use certificate::{CertificateName, Validity, validity};
-pub use file::read_secret;
 pub(crate) use file::Stamp;
+pub use file::read_secret;
 pub(crate) use gate::Gate;
 pub use grants::{Grants, ScopeTable, UnknownOperation};
 pub use issuer::{Issuer, IssuerError, IssuerOptions, algorithm};
@@ -49,6 +50,10 @@ pub(crate) struct Shown<'a> {
     pub(crate) proven: Option<&'a Arc<str>>,
 }
 
+/// What a connection has proven about whoever is at its other end, beside each of its requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Proven(pub(crate) Arc<str>);
+
 /// Somebody who may come in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
@@ -58,13 +63,31 @@ pub(crate) struct Caller {
     pub(crate) owner: Arc<str>,
     /// What he may do.
     pub(crate) grants: Grants,
+    /// By which way.
+    pub(crate) way: Way,
 }
 
 impl Caller {
     /// Somebody who may do everything with what is his own.
     pub(crate) fn named(name: Arc<str>) -> Self {
-        Self { owner: name.clone(), name, grants: Grants::ALL }
+        Self { owner: name.clone(), name, ..Self::default() }
     }
+
+    /// The same caller, who came by this way.
+    pub(crate) fn by(self, way: Way) -> Self {
+        Self { way, ..self }
+    }
+}
+
+/// The way by which a call came in.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Way {
+    /// What carried it; nothing for JSON-RPC over HTTP.
+    pub transport: Option<&'static str>,
+    /// Where it arrived, where the transport has addresses.
+    pub local: Option<SocketAddr>,
+    /// Where it comes from.
+    pub remote: Option<SocketAddr>,
 }
 
 /// Why somebody may not come in.

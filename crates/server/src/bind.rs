@@ -3,6 +3,7 @@
 
 pub(crate) mod artifact;
 pub(crate) mod body;
+pub(crate) mod browser;
 pub(crate) mod dialect;
 pub(crate) mod dispatch;
 pub(crate) mod http;
@@ -13,6 +14,7 @@ pub(crate) mod range;
 pub(crate) mod rest;
 pub(crate) mod rpc;
 pub(crate) mod sse;
+mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,11 +25,13 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::body::ResponseBody;
 
+use self::browser::Browser;
 use crate::auth::Gate;
 use crate::card::{Card, Desk};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
 use crate::push::sign::Signer;
+use crate::tls::Tls;
 
 /// Limits of the HTTP side.
 #[derive(Clone, Debug)]
@@ -50,6 +54,10 @@ pub struct HttpOptions {
     pub keep_alive: Duration,
     /// Whether a 1.0 method without a version header is served instead of refused.
     pub lenient_version: bool,
+    /// Names that the server is reached by, beside those that everybody knows it by.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may use the server; `*` for all.
+    pub cors_origins: Vec<String>,
 }
 
 impl Default for HttpOptions {
@@ -64,6 +72,8 @@ impl Default for HttpOptions {
             idle_timeout: Duration::from_secs(75),
             keep_alive: Duration::from_secs(15),
             lenient_version: false,
+            allowed_hosts: Vec::new(),
+            cors_origins: Vec::new(),
         }
     }
 }
@@ -74,6 +84,8 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) cards: Desk,
     pub(crate) gate: Gate,
+    pub(crate) browser: Browser,
+    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) signer: Option<Arc<Signer>>,
     pub(crate) http: HttpOptions,
     /// Ends every stream when the server goes down.
@@ -88,6 +100,11 @@ impl App {
     /// Whether there are webhooks.
     pub(crate) fn has_push(&self) -> bool {
         self.engine.push.is_some()
+    }
+
+    /// Whether there are public keys to show.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.signer.is_some() || self.cards.signing().is_some_and(|signing| signing.public_keys().next().is_some())
     }
 
     /// The card that a tenant is shown.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::auth::Grants;
+use crate::auth::{Grants, Way};
 use crate::store::{Scope, Seq};
 
 /// A version of the protocol.
@@ -57,4 +57,6 @@ pub struct Call {
     pub after: Option<Seq>,
     /// What the caller may do.
     pub grants: Grants,
+    /// By which way it came in.
+    pub way: Way,
 }

@@ -2,15 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use ipnet::IpNet;
-use nuncio_protocol::{
-    AgentCard, AgentExtension, AgentInterface, AgentSkill, codec, v03,
-};
+use nuncio_protocol::{AgentCard, AgentExtension, AgentSkill, codec, v03};
 use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
@@ -24,8 +22,14 @@ use crate::engine::roster::{Roster, Served};
 use crate::present;
 
 mod desk;
+mod extended;
+mod signing;
+mod ways;
 
 pub(crate) use desk::Desk;
+pub use extended::ExtendedCard;
+pub use signing::CardSigning;
+pub(crate) use ways::Ways;
 
 /// How many addresses a server may be known under before the oldest card is made anew.
 const MOST_ADDRESSES: usize = 64;
@@ -55,6 +59,12 @@ pub struct CardOptions {
     pub extensions: Vec<AgentExtension>,
     /// Whether streams are offered.
     pub no_streaming: bool,
+    /// What known callers are shown beyond the card for everybody.
+    pub extended: ExtendedCard,
+    /// The keys that cards are signed with; without it, they are not.
+    pub signing: Option<Arc<CardSigning>>,
+    /// Whether clients come by TLS.
+    pub https: bool,
 }
 
 /// The card as it is served.
@@ -64,8 +74,14 @@ pub(crate) struct Card {
     options: CardOptions,
     /// The path below which the agent is found.
     below: String,
+    /// The tenant whose agent it is; empty for everybody's.
+    tenant: Arc<str>,
+    /// The ways in, once they are open. Until then HTTP is taken for the only one.
+    ways: Arc<OnceLock<Ways>>,
     modified: HeaderValue,
     made: Mutex<HashMap<(String, Form), Arc<Made>>>,
+    /// The extended card for each address.
+    extended: Mutex<HashMap<String, Arc<AgentCard>>>,
 }
 
 /// The cards of a server: one for everybody, and one for each tenant with an agent of its own.
@@ -75,8 +91,14 @@ pub(crate) struct Cards {
 }
 
 impl Cards {
-    pub(crate) fn new(roster: &Roster, engine: &EngineOptions, options: &CardOptions, security: &Security) -> Self {
-        let card = |served: &[&Served], below: &str| {
+    pub(crate) fn new(
+        roster: &Roster,
+        engine: &EngineOptions,
+        options: &CardOptions,
+        security: &Security,
+        ways: &Arc<OnceLock<Ways>>,
+    ) -> Self {
+        let card = |served: &[&Served], tenant: &Arc<str>| {
             let mut card = merged(served);
             let extensions = &mut card.capabilities.extensions;
             extensions.retain(|extension| engine.exposure.shows(&extension.uri));
@@ -86,18 +108,15 @@ impl Cards {
             let new: Vec<AgentExtension> = new.collect();
             extensions.extend(new);
             card.capabilities.push_notifications = Some(engine.push.is_some());
-            Arc::new(Card::new(card, options.clone(), security, below))
+            Arc::new(Card::new(card, options.clone(), security, tenant.clone(), ways.clone()))
         };
         let tenants: HashSet<&Arc<str>> = roster.all().filter_map(|served| served.tenant.as_ref()).collect();
-        let of_tenant = |tenant: &Arc<str>| {
-            let below = utf8_percent_encode(tenant, NON_ALPHANUMERIC).to_string();
-            (tenant.clone(), card(&roster.of_tenant(tenant), &format!("/{below}")))
-        };
+        let of_tenant = |tenant: &Arc<str>| (tenant.clone(), card(&roster.of_tenant(tenant), tenant));
         let mut everybody = roster.of_tenant("");
         if everybody.is_empty() {
             everybody.push(roster.first());
         }
-        Self { all: card(&everybody, ""), tenants: tenants.into_iter().map(of_tenant).collect() }
+        Self { all: card(&everybody, &Arc::default()), tenants: tenants.into_iter().map(of_tenant).collect() }
     }
 
     /// The card that a tenant is shown.
@@ -136,14 +155,26 @@ struct Made {
 }
 
 impl Card {
-    fn new(agent: AgentCard, options: CardOptions, security: &Security, below: &str) -> Self {
+    fn new(
+        agent: AgentCard,
+        options: CardOptions,
+        security: &Security,
+        tenant: Arc<str>,
+        ways: Arc<OnceLock<Ways>>,
+    ) -> Self {
         let mut base = agent;
         base.capabilities.streaming = Some(!options.no_streaming);
         base.capabilities.extensions.extend(options.extensions.iter().cloned());
+        base.capabilities.extended_agent_card = options.extended.is_announced().then_some(true);
         security.declare(&mut base);
         let modified = httpdate::fmt_http_date(std::time::SystemTime::now());
         let modified = HeaderValue::from_str(&modified).unwrap_or_else(|_| HeaderValue::from_static(""));
-        Self { base, options, below: below.to_owned(), modified, made: Mutex::default() }
+        let below = match &*tenant {
+            "" => String::new(),
+            name => format!("/{}", utf8_percent_encode(name, NON_ALPHANUMERIC)),
+        };
+        let (made, extended) = Default::default();
+        Self { base, options, below, tenant, ways, modified, made, extended }
     }
 
     /// Whether the agent streams.
@@ -171,7 +202,7 @@ impl Card {
             (CardFormat::V03, _) => Form::V03,
             (CardFormat::Union, _) => Form::Union,
         };
-        let base_url = self.base_url(&parts.headers, local, remote) + &self.below;
+        let base_url = self.root_url(&parts.headers, Some(local), Some(remote)) + &self.below;
         let made = self.made(&base_url, form);
         let unchanged = is_unchanged(&parts.headers, &made.etag, &self.modified);
         let mut response = Response::new(if unchanged || parts.method == http::Method::HEAD {
@@ -207,22 +238,26 @@ impl Card {
         made
     }
 
+    /// The card with its addresses.
+    fn at(&self, base_url: &str) -> AgentCard {
+        let mut supported_interfaces = match self.ways.get() {
+            Some(ways) => ways.interfaces(Some(base_url).filter(|_| ways.http.is_some()), &self.tenant),
+            None => Ways::default().interfaces(Some(base_url), &self.tenant),
+        };
+        if self.options.format == CardFormat::V1 {
+            supported_interfaces.retain(|i| i.protocol_version == Version::V1.as_str());
+        }
+        AgentCard { supported_interfaces, ..self.base.clone() }
+    }
+
     fn make(&self, base_url: &str, form: Form) -> Made {
-        let card = AgentCard { supported_interfaces: interfaces(base_url), ..self.base.clone() };
+        let card = self.at(base_url);
         let mut body = Vec::new();
         match form {
-            Form::V1 => {
-                let speaks_v1 = |interface: &AgentInterface| interface.protocol_version == Version::V1.as_str();
-                if self.options.format == CardFormat::V1 {
-                    let supported_interfaces =
-                        card.supported_interfaces.iter().filter(|i| speaks_v1(i)).cloned().collect();
-                    codec::encode_into(&AgentCard { supported_interfaces, ..card }, &mut body);
-                } else {
-                    codec::encode_into(&card, &mut body);
-                }
-            }
+            Form::V1 => codec::encode_into(&self.signed(card, base_url), &mut body),
+            // There is no form of a 0.3 card that a signature could cover.
             Form::V03 => _ = v03::json::write_card(&card, &mut body),
-            Form::Union => v03::union_card(&card, &mut body),
+            Form::Union => v03::union_card(&self.signed(card, base_url), &mut body),
         }
         let hash = Sha256::digest(&body);
         let tag: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -232,33 +267,29 @@ impl Card {
 
     /// The address that clients should use: the configured one, what a trusted proxy says, or where
     /// this connection arrived.
-    fn base_url(&self, headers: &HeaderMap, local: SocketAddr, remote: SocketAddr) -> String {
+    pub(crate) fn root_url(
+        &self,
+        headers: &HeaderMap,
+        local: Option<SocketAddr>,
+        remote: Option<SocketAddr>,
+    ) -> String {
         if let Some(url) = &self.options.public_url {
             return url.trim_end_matches('/').to_owned();
         }
-        let trusted = self.options.trusted_proxies.iter().any(|net| net.contains(&remote.ip().to_canonical()));
-        if trusted && let Some(url) = forwarded(headers) {
+        let is_trusted = |remote: SocketAddr| {
+            self.options.trusted_proxies.iter().any(|net| net.contains(&remote.ip().to_canonical()))
+        };
+        if remote.is_some_and(is_trusted)
+            && let Some(url) = forwarded(headers)
+        {
             return url;
         }
-        format!("http://{}", SocketAddr::new(local.ip().to_canonical(), local.port()))
+        let scheme = if self.options.https { "https" } else { "http" };
+        match local {
+            Some(local) => format!("{scheme}://{}", SocketAddr::new(local.ip().to_canonical(), local.port())),
+            None => format!("{scheme}://localhost"),
+        }
     }
-}
-
-/// JSON-RPC first, because most clients know it; the same addresses again for 0.3.
-fn interfaces(base_url: &str) -> Vec<AgentInterface> {
-    let rpc = format!("{base_url}/");
-    let entry = |url: &str, binding: &str, version: Version| AgentInterface {
-        url: url.into(),
-        protocol_binding: binding.into(),
-        tenant: String::new(),
-        protocol_version: version.as_str().into(),
-    };
-    vec![
-        entry(&rpc, "JSONRPC", Version::V1),
-        entry(base_url, "HTTP+JSON", Version::V1),
-        entry(&rpc, "JSONRPC", Version::V03),
-        entry(base_url, "HTTP+JSON", Version::V03),
-    ]
 }
 
 /// The address that a proxy says the client used.

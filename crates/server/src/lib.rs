@@ -22,18 +22,21 @@ pub mod metrics;
 pub mod present;
 pub mod push;
 pub mod store;
+pub mod tls;
 pub mod workspace;
 
 mod bind;
 mod call;
 mod card;
+mod listeners;
 mod map;
 mod server;
 
 pub use agent::{Agent, AgentError, OnCrash};
-pub use auth::AuthOptions;
+pub use auth::{AuthOptions, Token, Way};
 pub use bind::{HttpOptions, ResponseBody};
 pub use call::{Call, Version};
-pub use card::{CardFormat, CardOptions};
+pub use card::{CardFormat, CardOptions, CardSigning, ExtendedCard};
 pub use engine::turn::Turn;
-pub use server::{Server, ServerOptions, serve};
+pub use listeners::Listeners;
+pub use server::{Reloader, Server, ServerOptions, serve};

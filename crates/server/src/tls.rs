@@ -126,10 +126,8 @@ fn load(options: &TlsOptions) -> Result<Arc<ServerConfig>, TlsError> {
         what,
     };
     let chain = read_certificates(&options.cert)?;
-    let key = PrivateKeyDer::from_pem_file(&options.key).map_err(|error| TlsError::Unreadable {
-        path: options.key.display().to_string(),
-        what: error.to_string(),
-    })?;
+    let key = PrivateKeyDer::from_pem_file(&options.key)
+        .map_err(|error| TlsError::Unreadable { path: options.key.display().to_string(), what: error.to_string() })?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
@@ -151,10 +149,9 @@ fn load(options: &TlsOptions) -> Result<Arc<ServerConfig>, TlsError> {
 fn roots(path: &Path) -> Result<Arc<RootCertStore>, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in read_certificates(path)? {
-        roots.add(certificate).map_err(|error| TlsError::Unreadable {
-            path: path.display().to_string(),
-            what: error.to_string(),
-        })?;
+        roots
+            .add(certificate)
+            .map_err(|error| TlsError::Unreadable { path: path.display().to_string(), what: error.to_string() })?;
     }
     Ok(Arc::new(roots))
 }

@@ -1,7 +1,6 @@
 //! `nuncio serve`.
 
 use std::collections::HashSet;
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,14 +25,17 @@ use crate::failure::{Failure, Kind};
 
 pub(crate) mod agents;
 pub(crate) mod door;
+mod trust;
+mod ways;
 
 /// Runs the command.
 pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failure> {
     let metrics = Metrics::new();
     let store = open_store(config, &metrics).await?;
     let artifacts = open_artifacts(config).await?;
-    let listener = listen(config).await?;
-    let address = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?;
+    let listeners = ways::open(config).await?;
+    let http = listeners.http.as_ref().map(TcpListener::local_addr).transpose();
+    let address = http.map_err(|error| Failure::failed(error.to_string()))?;
     let kin = agents::kin(config);
     let left = kin.end_orphans().await;
     if left > 0 {
@@ -43,10 +45,11 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     let mut options = options(config, artifacts, door::auth(config)?);
     options.tls = door::tls(config)?;
     options.engine.push = push(config, address)?;
+    options.card.signing = trust::signing(config)?;
     let server = Server::with_agents(roster, store, options, metrics);
-    banner(config, address);
+    ways::announce(config, address);
     door::reload_on_hangup(server.reloader());
-    server.run(listener, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
+    server.run(listeners, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
 }
 
 /// Opens the store that the configuration names.
@@ -89,18 +92,6 @@ async fn open_artifacts(config: &Config) -> Result<Artifacts, Failure> {
     let mut artifacts = Artifacts::new(store);
     artifacts.inline_max = inline_max;
     Ok(artifacts)
-}
-
-async fn listen(config: &Config) -> Result<TcpListener, Failure> {
-    TcpListener::bind((config.host.as_str(), config.port)).await.map_err(|error| {
-        let (host, port) = (&config.host, config.port);
-        let hint = match error.kind() {
-            std::io::ErrorKind::AddrInUse => ": another process listens there; stop it, or choose another --port",
-            std::io::ErrorKind::AddrNotAvailable => ": this machine does not have that address; choose another --host",
-            _ => "",
-        };
-        Failure::failed(format!("cannot listen on {host}:{port}: {error}{hint}"))
-    })
 }
 
 fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOptions {
@@ -148,6 +139,9 @@ fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOp
             trusted_proxies: config.trusted_proxies.clone(),
             extensions: config.extensions.iter().map(extension).collect(),
             no_streaming: false,
+            extended: trust::extended(config),
+            signing: None,
+            https: false,
         },
         auth,
         tls: None,
@@ -156,7 +150,7 @@ fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOp
 }
 
 /// How webhooks are served, if they are.
-fn push(config: &Config, address: SocketAddr) -> Result<Option<PushOptions>, Failure> {
+fn push(config: &Config, address: Option<SocketAddr>) -> Result<Option<PushOptions>, Failure> {
     if !config.push_notifications {
         return Ok(None);
     }
@@ -187,8 +181,9 @@ fn push(config: &Config, address: SocketAddr) -> Result<Option<PushOptions>, Fai
     if config.store != config::Store::Memory {
         let keyring = Keyring::open_in(&config.data_dir, environment).map_err(unusable)?;
         options.keyring = Some(Arc::new(keyring));
-        let own = || format!("{}://{address}", door::scheme(config));
-        let issuer = config.public_url.clone().unwrap_or_else(own);
+        let own = || Some(format!("{}://{}", door::scheme(config), address?));
+        let issuer = config.public_url.clone().or_else(own);
+        let issuer = issuer.unwrap_or_else(|| "nuncio".to_owned());
         let signer = Signer::open_in(&config.data_dir, environment, issuer).map_err(unusable)?;
         options.signer = Some(Arc::new(signer));
     }
@@ -197,14 +192,15 @@ fn push(config: &Config, address: SocketAddr) -> Result<Option<PushOptions>, Fai
 }
 
 /// Where the jobs of webhooks are, if not in this process.
-fn queue(config: &Config, address: SocketAddr) -> Result<Option<Arc<Queue>>, Failure> {
+fn queue(config: &Config, address: Option<SocketAddr>) -> Result<Option<Arc<Queue>>, Failure> {
     let Some(url) = config.push_redis_url.as_ref().filter(|_| config.push_backend == PushBackend::RedisStreams) else {
         return Ok(None);
     };
     // The same after a restart, so that a worker takes up again what it had in hand.
     let own_name = || {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        format!("nuncio-{}-{}", host.trim(), address.port())
+        let place = address.map_or_else(|| "local".to_owned(), |address| address.port().to_string());
+        format!("nuncio-{}-{place}", host.trim())
     };
     let queue = Queue::new(RedisOptions {
         url: url.expose().to_owned(),
@@ -243,34 +239,6 @@ fn extension(extension: &config::Extension) -> AgentExtension {
         description: extension.description.clone().unwrap_or_default(),
         required: extension.required,
         params: extension.params.clone().unwrap_or_default(),
-    }
-}
-
-/// Tells a person where the server is and what to try. Machines read the log instead.
-fn banner(config: &Config, address: SocketAddr) {
-    let url = config.public_url.clone().unwrap_or_else(|| format!("{}://{address}", door::scheme(config)));
-    let store = match config.store {
-        config::Store::Memory => "in memory; gone when the server stops".to_owned(),
-        config::Store::Sqlite => config.data_dir.join("nuncio.db").display().to_string(),
-    };
-    let access = door::describe(config);
-    let token = if config.callers.is_empty() { "" } else { " --token <TOKEN>" };
-    let text = format!(
-        "nuncio {version} is listening\n\n  \
-         card    {url}/.well-known/agent-card.json\n  \
-         agent   {agent}\n  \
-         store   {store}\n  \
-         access  {access}\n\n\
-         Try it:\n\n  \
-         nuncio client call --url {url}/{token} --prompt \"hello\" --stream\n",
-        version = env!("CARGO_PKG_VERSION"),
-        agent = agents::describe(config),
-    );
-    if std::io::stderr().is_terminal() || config.log == config::LogFormat::Text {
-        eprintln!("{text}");
-    } else {
-        let card = format!("{url}/.well-known/agent-card.json");
-        tracing::info!(%address, card, store, access, "listening");
     }
 }
 

@@ -4,11 +4,11 @@ use nuncio_server::auth::read_secret;
 
 use super::Config;
 use super::address::is_loopback;
-use super::door::scope_table;
+use super::door;
 use super::layers::Sources;
 use super::problem::{Origin, Problem, Source, Spot};
 use super::secret::Secret;
-use super::types::{Caller, NamedToken, PushBackend, TokenSource};
+use super::types::{Caller, NamedToken, PushBackend, TokenSource, Transport};
 
 /// The keys that decide who may come in.
 const DOOR: [&str; 10] = [
@@ -30,15 +30,27 @@ pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<P
     config.callers = callers(config, sources, problems);
     // A wrong token is one problem, not two.
     let readable = problems.len() == before && DOOR.iter().all(|key| sources.contains_key(key));
-    check_door(config, sources, problems);
-    let open = config.is_open() && !is_loopback(&config.host);
-    if readable && open && !config.allow_open {
+    door::rules(config, sources, problems);
+    let grpc = config.grpc_host.as_ref().filter(|_| config.has_grpc_port()).map(|host| ("grpc-host", host));
+    let ports = config.has_http_port().then_some(("host", &config.host)).into_iter().chain(grpc);
+    let open = config.is_open() && !config.allow_open;
+    for (key, host) in ports.filter(|(_, host)| readable && open && !is_loopback(host)) {
         let message = format!(
-            "`{}` can be reached from other machines, and no token protects it; set `token`, \
+            "`{host}` can be reached from other machines, and no token protects it; set `token`, \
              `token-file` or `tokens`, or say `allow-open: true` if everybody may use this agent",
-            config.host
         );
-        problems.push(spot(sources, "host").problem(message));
+        problems.push(spot(sources, key).problem(message));
+    }
+    if config.serves(Transport::Unix) && config.socket_path.is_none() {
+        let message = "`unix` needs `socket-path`, such as `/run/user/1000/nuncio.sock`";
+        problems.push(spot(sources, "transport").problem(message));
+    }
+    if config.serves(Transport::RedisStreams) && config.redis_url.is_none() {
+        let message = "`redis-streams` needs `redis-url`, such as `redis://localhost:6379/0`";
+        problems.push(spot(sources, "transport").problem(message));
+    }
+    if let Err(message) = config.signing_keys() {
+        problems.push(spot(sources, "signing-keys").problem(message));
     }
     if config.push_backend == PushBackend::RedisStreams && config.push_redis_url.is_none() {
         let message = "`redis-streams` needs `push-redis-url`, such as `redis://localhost:6379/0`";
@@ -47,40 +59,24 @@ pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<P
 }
 
 impl Config {
-    /// Whether everybody may come in.
-    pub(crate) fn is_open(&self) -> bool {
-        let has_basic = self.basic_username.is_some() && self.basic_password.is_some();
-        self.callers.is_empty()
-            && !has_basic
-            && self.api_key.is_none()
-            && self.oidc.is_empty()
-            && self.client_ca.is_none()
+    /// Whether this way in is asked for.
+    pub(crate) fn serves(&self, transport: Transport) -> bool {
+        self.transport.contains(&transport)
     }
-}
 
-/// What belongs together.
-fn check_door(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) {
-    let mut needs = |key: &'static str, other: &str, given: bool, missing: bool| {
-        if given && missing && sources.contains_key(key) {
-            problems.push(spot(sources, key).problem(format_args!("it needs `{other}` as well")));
-        }
-    };
-    let (user, password) = (config.basic_username.is_some(), config.basic_password.is_some());
-    needs("basic-username", "basic-password", user, !password);
-    needs("basic-password", "basic-username", password, !user);
-    needs("client-ca", "tls", config.client_ca.is_some(), config.tls.is_none());
-    let key = config.api_key.is_some();
-    needs("api-key-query", "api-key", config.api_key_query.is_some(), !key);
-    needs("api-key-cookie", "api-key", config.api_key_cookie.is_some(), !key);
-    if config.basic_username.as_ref().is_some_and(|name| name.contains(':')) {
-        problems.push(spot(sources, "basic-username").problem("a name has no `:` in it: HTTP Basic could not send it"));
+    /// Whether gRPC has a port of its own.
+    pub(crate) fn has_grpc_port(&self) -> bool {
+        let asked = self.serves(Transport::Grpc) || self.serves(Transport::GrpcJsonRpc);
+        asked && (self.grpc_host.is_some() || self.grpc_port.is_some())
     }
-    let table = scope_table(config.scopes.as_ref());
-    for (index, token) in config.tokens.iter().enumerate() {
-        if let Some(unknown) = token.scopes.iter().flatten().find(|scope| !table.knows(scope)) {
-            let spot = spot(sources, "tokens").item(index, None);
-            problems.push(spot.problem(format_args!("`scopes`: there is no scope `{unknown}`; see the key `scopes`")));
-        }
+
+    /// Whether the HTTP port is opened: for itself, or for what goes over it.
+    pub(crate) fn has_http_port(&self) -> bool {
+        self.transport.iter().any(|transport| match transport {
+            Transport::Http | Transport::WebSocket => true,
+            Transport::Grpc | Transport::GrpcJsonRpc => !self.has_grpc_port(),
+            Transport::Stdio | Transport::Unix | Transport::RedisStreams => false,
+        })
     }
 }
 
@@ -153,7 +149,7 @@ fn rank(origin: &Origin) -> u8 {
     }
 }
 
-fn spot<'a>(sources: &'a Sources, key: &'static str) -> Spot<'a> {
+pub(super) fn spot<'a>(sources: &'a Sources, key: &'static str) -> Spot<'a> {
     let source = sources.get(key).unwrap_or(&Source::DEFAULT);
     Spot { key: key.to_owned(), origin: &source.origin, line: source.line, home: None }
 }

@@ -1,5 +1,7 @@
 //! The keys that decide who may come in: providers of identities, scopes, certificates, web pages.
 
+mod rules;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,6 +16,8 @@ use super::node::{Node, Value};
 use super::problem::{Problem, Spot};
 use super::secret::Secret;
 use super::units;
+
+pub(crate) use rules::rules;
 
 /// A provider of identities.
 #[derive(Clone, Debug)]

@@ -15,18 +15,18 @@ use serde_json::Value as Json;
 use super::address::{Host, PublicUrl, StoreUrl};
 use super::agents::{AGENTS, AgentList, CommandLine, Folders, Rules, Variables};
 use super::choice::Choice;
-use super::door::{
-    Certificate, HeaderText, Names, Oidc, Origins, PasswordText, Providers, ScopeRows, TlsFiles,
-};
+use super::door::{Certificate, HeaderText, Names, Oidc, Origins, PasswordText, Providers, ScopeRows, TlsFiles};
 use super::entry::{Extensions, Tokens};
 use super::kind::{Count, Flag, Kind, Maybe, Path, Port, SecretText, Size, Text, Time, TimeOrOff};
 use super::layers::{Layers, Sources, default_of};
-use super::list::{Blocks, Exposure, Hosts, Networks, Tenants, Transports};
+use super::list::{Blocks, Exposure, Hosts, Networks, Tenants};
 use super::problem::Problem;
 use super::secret::Secret;
+use super::signing::{KeyEntry, SigningKeys};
+use super::transport::{Transports, UrlPath, Users};
 use super::types::{
-    AgentEntry, AgentKind, Caller, CardFormat, Durability, Extension, IdempotentSend, LogFormat, NamedToken, Profile,
-    PromptBy, PushBackend, PushEvents, Store, Thinking, Transport, Variable,
+    AgentEntry, AgentKind, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
+    NamedToken, Profile, PromptBy, PushBackend, PushEvents, Store, Thinking, Transport, Variable,
 };
 
 /// What is known about a key apart from its type.
@@ -106,8 +106,28 @@ keys! {
     ["host"] host: String, Host, "127.0.0.1";
     /// Port to listen on. 0 takes any free port.
     ["port"] port: u16, Port, "41242";
-    /// Transport, or list of transports, to serve: `http`.
+    /// Transport, or list of transports, to serve: `http` (with WebSocket and gRPC on the same port), `websocket`, `stdio`, `unix`, `grpc`, `grpc-jsonrpc`, `redis-streams`.
     ["transport"] transport: Vec<Transport>, Transports, "http";
+    /// Path of WebSocket on the HTTP port.
+    ["ws-path"] ws_path: String, UrlPath, "/ws";
+    /// Unix socket to serve on. `unix` needs it.
+    ["socket-path"] socket_path: Option<PathBuf>, Maybe(Path);
+    /// List of the users, by name or number, who may use the Unix socket beside the one who runs the server.
+    ["socket-users"] socket_users: Vec<String>, Users;
+    /// Whether callers on stdio and on the Unix socket are known by their user where others have to authenticate.
+    ["trust-local"] trust_local: bool, Flag, "false";
+    /// Address or name for gRPC on a port of its own. Without it, `host`.
+    ["grpc-host"] grpc_host: Option<String>, Maybe(Host);
+    /// Port of its own for gRPC. 0 takes any free port. Without it and `grpc-host`, gRPC is on the HTTP port.
+    ["grpc-port"] grpc_port: Option<u16>, Maybe(Port);
+    /// Redis for `redis-streams`: `redis://…` or `rediss://…`. It may hold a password.
+    ["redis-url"] redis_url: Option<Secret>, Maybe(SecretText);
+    /// Redis stream of requests.
+    ["request-stream"] request_stream: String, Text, "iac-code:a2a:requests";
+    /// Redis stream of responses, for requests that name none.
+    ["response-stream"] response_stream: String, Text, "iac-code:a2a:responses";
+    /// Redis consumer group of the servers that share the requests.
+    ["consumer-group"] consumer_group: String, Text, "iac-code";
     /// Wire form of events, and a set of defaults: `nuncio`.
     ["profile"] profile: Profile, PROFILES, "nuncio";
     /// Agent to serve: `demo`, `claude-code`, `codex`, `codex-exec`, `cursor`, `opencode`, `gemini`, `qwen`, `vibe`, `goose`, `generic`, `acp` or `upstream`.
@@ -204,6 +224,16 @@ keys! {
     ["card-format"] card_format: CardFormat, Choice { what: "card format", names: &[
         ("union", CardFormat::Union), ("1.0", CardFormat::V1_0), ("0.3", CardFormat::V0_3),
     ] }, "union";
+    /// Whether callers get a card with more in it: `auto` (if they must authenticate), `on` or `off`.
+    ["extended-card"] extended_card: ExtendedCard, Choice { what: "value", names: &[
+        ("auto", ExtendedCard::Auto), ("on", ExtendedCard::On), ("off", ExtendedCard::Off),
+    ] }, "auto";
+    /// Secret that the card is signed with (HS256, key id `default`). Only who shares it can check the signature.
+    ["signing-secret"] signing_secret: Option<Secret>, Maybe(SecretText);
+    /// List of private keys that the card is signed with, each `{id, key-file}`: ES256, RS256 or EdDSA.
+    ["signing-keys"] signing_keys: Vec<KeyEntry>, SigningKeys;
+    /// Whether the card is signed a second time in the form that the SDKs for Python and JavaScript verify.
+    ["signing-sdk-form"] signing_sdk_form: bool, Flag, "false";
     /// Whether to serve everybody on a non-loopback address when nobody has to prove who he is.
     ["allow-open"] allow_open: bool, Flag, "false";
     /// List of the only tenants that exist. Without it, any.
@@ -271,6 +301,22 @@ keys! {
     ["retention"] retention: Duration, Time { zero: false }, "30d";
     /// How long a silent server keeps its running turns.
     ["lease-ttl"] lease_ttl: Duration, Time { zero: false }, "15s";
+    /// Most requests per second and caller. Without authentication, a caller is an address. Without it, any number.
+    ["rate-limit"] rate_limit: Option<u64>, Maybe(Count);
+    /// Most requests at once by a caller who was silent for a while. Without it, those of a second.
+    ["rate-burst"] rate_burst: Option<u64>, Maybe(Count);
+    /// Most turns of one caller running at a time. Others wait. Without it, any number.
+    ["max-running-turns-per-caller"] max_running_turns_per_caller: Option<u64>, Maybe(Count);
+    /// Most turns of one caller waiting at a time. Others are refused. Without it, any number.
+    ["max-queued-turns-per-caller"] max_queued_turns_per_caller: Option<u64>, Maybe(Count);
+    /// Most streams of one caller open at a time. Without it, any number.
+    ["max-streams-per-caller"] max_streams_per_caller: Option<u64>, Maybe(Count);
+    /// Most parts in one message.
+    ["max-parts"] max_parts: u64, Count, "1000";
+    /// Most messages in the history of one task. After that, a new task goes on in the same context.
+    ["max-history"] max_history: u64, Count, "1000";
+    /// Most webhooks of one task.
+    ["max-webhooks"] max_webhooks: u64, Count, "32";
     /// Largest request body.
     ["max-body"] max_body: u64, Size { min: 1 << 10, max: 1 << 40 }, "10MiB";
     /// Largest request head.
@@ -301,6 +347,8 @@ keys! {
     ["cancel-grace"] cancel_grace: Duration, Time { zero: true }, "5s";
     /// How long running turns and open streams may take to end when the server stops.
     ["drain-timeout"] drain_timeout: Duration, Time { zero: true }, "10s";
+    /// File that gets a line of JSON for every call, or `stderr`. Without it, none is written.
+    ["audit-log"] audit_log: Option<PathBuf>, Maybe(Path);
     /// Form of the log on stderr: `text`, `json`, or `auto` (text at a terminal, JSON elsewhere).
     ["log"] log: LogFormat, Choice { what: "log format", names: &[
         ("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json),

@@ -11,8 +11,20 @@ use super::secret::Secret;
 /// A way in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
-    /// JSON-RPC, REST and SSE on one port.
+    /// Everything that goes over one port: JSON-RPC, REST, server-sent events, WebSocket, gRPC.
     Http,
+    /// The same port: WebSocket is always there.
+    WebSocket,
+    /// The streams of the process itself.
+    Stdio,
+    /// A socket in the file system.
+    Unix,
+    /// The HTTP port, or one of its own.
+    Grpc,
+    /// JSON-RPC in envelopes of gRPC, where gRPC is.
+    GrpcJsonRpc,
+    /// Streams in Redis.
+    RedisStreams,
 }
 
 /// The wire form of what agents report.
@@ -125,6 +137,15 @@ pub(crate) enum CardFormat {
     V1_0,
     /// 0.3 only.
     V0_3,
+}
+
+/// Whether known callers are shown more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExtendedCard {
+    /// If callers have to say who they are.
+    Auto,
+    On,
+    Off,
 }
 
 /// What marks two sends as the same one.

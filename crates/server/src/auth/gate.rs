@@ -122,7 +122,7 @@ impl Gate {
     fn member(&self, name: Arc<str>, groups: &[Arc<str>], grants: Grants) -> Caller {
         let group = self.options.shared_groups.iter().find(|shared| groups.contains(shared));
         let owner = group.map_or_else(|| name.clone(), |group| format!("group:{group}").into());
-        Caller { name, owner, grants }
+        Caller { name, owner, grants, ..Caller::default() }
     }
 
     fn wrong(&self, shown: &Shown<'_>) -> Denied {

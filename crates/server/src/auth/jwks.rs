@@ -152,8 +152,7 @@ impl Fetched {
             return Err(format!("`{at}` must begin with https://, or be on this machine"));
         }
         let port = url.port_or_known_default().unwrap_or(443);
-        let openings =
-            Openings { hosts: vec![format!("{host}:{port}")], https_only: !is_local, ..Openings::default() };
+        let openings = Openings { hosts: vec![format!("{host}:{port}")], https_only: !is_local, ..Openings::default() };
         let guard = Guard::new(openings).map_err(|error| error.to_string())?;
         let issuer = issuer.map(str::to_owned);
         Ok(Self { guard, at: url, issuer, now: RwLock::default(), asking: tokio::sync::Mutex::default() })

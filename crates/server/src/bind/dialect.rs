@@ -64,6 +64,10 @@ impl Dialect {
                 Binding::JsonRpc => v03::json::write_push_configs(&configs, &mut out),
                 Binding::Rest => v03::rest::write_push_configs(&configs, &mut out),
             },
+            (Answer::Card(card), Version::V1) => codec::encode_into(&*card, &mut out),
+            (Answer::Card(card), Version::V03) => {
+                v03::json::write_card(&card, &mut out);
+            }
             (Answer::PushDeleted, _) => out.extend_from_slice(match self.binding {
                 Binding::JsonRpc => b"null",
                 Binding::Rest => b"{}",

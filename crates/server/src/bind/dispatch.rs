@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nuncio_protocol::{
-    CancelTaskRequest, Error, ErrorKind, GetTaskRequest, ListTaskPushNotificationConfigsRequest, ListTasksRequest,
-    ListTasksResponse, Message, SendMessageRequest, SubscribeToTaskRequest, TaskPushNotificationConfig,
-    TaskPushNotificationConfigRequest,
+    AgentCard, CancelTaskRequest, Error, ErrorKind, GetTaskRequest, ListTaskPushNotificationConfigsRequest,
+    ListTasksRequest, ListTasksResponse, Message, SendMessageRequest, SubscribeToTaskRequest,
+    TaskPushNotificationConfig, TaskPushNotificationConfigRequest,
 };
 
 use tracing::Instrument;
@@ -38,7 +38,11 @@ pub(crate) enum Request {
     PushDelete(TaskPushNotificationConfigRequest),
     /// Any of the four where there are no webhooks, unread.
     NoPush(Operation),
-    ExtendedCard,
+    /// The extended card, for whoever reaches the server at this address.
+    ExtendedCard {
+        tenant: String,
+        root_url: String,
+    },
 }
 
 /// What is answered.
@@ -57,6 +61,8 @@ pub(crate) enum Answer {
     PushList(Vec<TaskPushNotificationConfig>),
     /// A webhook is gone.
     PushDeleted,
+    /// The extended card.
+    Card(Arc<AgentCard>),
 }
 
 /// An answer, or a stream of events.
@@ -87,7 +93,7 @@ impl Request {
             Self::PushList(_) => Operation::PushList,
             Self::PushDelete(_) => Operation::PushDelete,
             Self::NoPush(operation) => *operation,
-            Self::ExtendedCard => Operation::ExtendedCard,
+            Self::ExtendedCard { .. } => Operation::ExtendedCard,
         }
     }
 
@@ -102,7 +108,8 @@ impl Request {
             Self::PushCreate(request) | Self::PushCreateBearer(request) => &request.tenant,
             Self::PushGet(request) | Self::PushDelete(request) => &request.tenant,
             Self::PushList(request) => &request.tenant,
-            Self::NoPush(_) | Self::ExtendedCard => "",
+            Self::ExtendedCard { tenant, .. } => tenant,
+            Self::NoPush(_) => "",
         }
     }
 }
@@ -171,8 +178,9 @@ async fn carry_out(app: &App, call: Call, request: Request) -> Result<Outcome, E
             Ok(Outcome::Answer(Answer::PushDeleted))
         }
         Request::NoPush(_) => Err(not_supported()),
-        Request::ExtendedCard => {
-            Err(Error::new(ErrorKind::UnsupportedOperation, "This agent has no extended card: its card says all"))
+        Request::ExtendedCard { root_url, .. } => {
+            app.engine.check_tenant(&call.scope)?;
+            Ok(Answer::Card(app.card(&call.scope.tenant).extended(&root_url)?).into())
         }
     }
 }

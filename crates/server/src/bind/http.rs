@@ -6,12 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use nuncio_protocol::{Error, ErrorKind};
+use nuncio_protocol::{Error, ErrorKind, json};
 
 use super::body::{self, Body};
-use super::{App, artifact, jsonrpc, params, rest};
-use crate::auth::{Denied, Shown};
+use super::{App, artifact, browser, jsonrpc, params, rest};
+use crate::auth::{Denied, Proven, Shown, Way};
 use crate::call::Version;
+use crate::card::CardSigning;
 use crate::push::sign::Signer;
 
 /// Answers one request.
@@ -20,14 +21,33 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
-    let (mut parts, incoming) = request.into_parts();
+    let (parts, incoming) = request.into_parts();
+    let asked = browser::Headers::of(&parts);
+    let mut response = match app.browser.stop(&parts, local) {
+        Some(response) => response,
+        None => answer(app, local, remote, parts, incoming).await,
+    };
+    app.browser.dress(&asked, &mut response);
+    response
+}
+
+async fn answer<B>(app: &App, local: SocketAddr, remote: SocketAddr, mut parts: Parts, incoming: B) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    B::Error: std::fmt::Display,
+{
     set_tenant_apart(app, &mut parts);
     if let Some(response) = public(app, &parts, local, remote).await {
         return response;
     }
-    let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: Some(remote.ip()), proven: None };
+    let shown = Shown {
+        headers: &parts.headers,
+        query: parts.uri.query(),
+        from: Some(app.cards.client(&parts.headers, remote)),
+        proven: parts.extensions.get::<Proven>().map(|proven| &proven.0),
+    };
     let caller = match app.gate.admit(shown).await {
-        Ok(caller) => caller,
+        Ok(caller) => caller.by(Way { transport: None, local: Some(local), remote: Some(remote) }),
         Err(denied) => return refuse(app, &parts, denied),
     };
     if is_card(parts.uri.path()) {
@@ -85,8 +105,9 @@ async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr)
         path if is_card(path) => (!app.gate.protects_card()).then(|| card(app, parts, local, remote)),
         "/health" if readable => Some(bytes_response(StatusCode::OK, JSON, br#"{"status":"healthy"}"#.as_slice())),
         "/ready" if readable => Some(ready(app).await),
-        JWKS if readable => app.signer.as_deref().map(key_set),
-        JWKS if app.signer.is_some() => Some(method_not_allowed("GET, HEAD")),
+        JWKS if !app.has_keys() => None,
+        JWKS if readable => Some(key_set(app)),
+        JWKS => Some(method_not_allowed("GET, HEAD")),
         "/health" | "/ready" => Some(method_not_allowed("GET, HEAD")),
         _ => None,
     }
@@ -103,11 +124,14 @@ fn card(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Resp
     app.card(params::path_tenant(parts)).response(parts, local, remote)
 }
 
-/// The keys that receivers check notifications with. A new key is looked for when one is unknown, so an old copy
-/// does no harm.
-fn key_set(signer: &Signer) -> Response<Body> {
+/// The keys that notifications and cards are checked with. A new key is looked for when one is unknown, so an old
+/// copy does no harm.
+fn key_set(app: &App) -> Response<Body> {
     let kind = HeaderValue::from_static("application/jwk-set+json");
-    let mut response = bytes_response(StatusCode::OK, kind, signer.jwks());
+    let mut keys = app.signer.as_deref().map(Signer::public_keys).unwrap_or_default();
+    keys.extend(app.cards.signing().into_iter().flat_map(CardSigning::public_keys));
+    let body = nuncio_protocol::codec::encode(&json!({ "keys": keys }));
+    let mut response = bytes_response(StatusCode::OK, kind, body);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
     response
 }

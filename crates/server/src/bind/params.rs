@@ -9,6 +9,7 @@ use nuncio_protocol::{Error, ErrorKind};
 use percent_encoding::percent_decode_str;
 
 use super::App;
+use super::dispatch::Request;
 use crate::auth::Caller;
 use crate::call::{Call, Version};
 use crate::store::Scope;
@@ -68,7 +69,14 @@ pub(crate) fn call(app: &App, parts: &Parts, caller: &Caller, version: Version, 
         traceparent: header(&parts.headers, "traceparent").filter(|text| is_trace(text)).map(Arc::from),
         after: header(&parts.headers, "last-event-id").and_then(|id| id.trim().parse().ok()),
         grants: caller.grants,
+        way: caller.way,
     }
+}
+
+/// A request for the extended card, which names the addresses that fit this caller.
+pub(crate) fn extended_card(app: &App, parts: &Parts, caller: &Caller, tenant: &str) -> Request {
+    let root_url = app.card(tenant).root_url(&parts.headers, caller.way.local, caller.way.remote);
+    Request::ExtendedCard { tenant: tenant.to_owned(), root_url }
 }
 
 /// `00-` and the ids of trace and parent, as W3C has it.

@@ -101,6 +101,7 @@ async fn carry_out(
     let call = params::call(app, parts, caller, dialect.version, &tenant);
     let read = match operation(&route.verb) {
         operation if is_push(operation) && !app.has_push() => Ok(Request::NoPush(operation)),
+        Operation::ExtendedCard => Ok(params::extended_card(app, parts, caller, &tenant)),
         _ => read(parts, dialect.version, &route.verb, &body, alias),
     };
     let operation = read.as_ref().map_or_else(|_| operation(&route.verb), Request::operation);
@@ -114,6 +115,10 @@ async fn carry_out(
         Outcome::Stream(subscription, place) => sse::response(app, subscription, place, Envelope::new(dialect, None)),
         Outcome::StreamOfOne(message) => sse::one(&Envelope::new(dialect, None), &dialect.message_event(message)),
     };
+    if operation == Operation::ExtendedCard {
+        // It is for this caller alone.
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    }
     echo_extensions(&mut response, dialect.version, &extensions);
     Ok(response)
 }
@@ -288,7 +293,8 @@ fn read(parts: &Parts, version: Version, verb: &Verb<'_>, body: &[u8], alias: bo
         }),
         (Verb::PushGet(task, id), _) => Request::PushGet(webhook(task, id)),
         (Verb::PushDelete(task, id), _) => Request::PushDelete(webhook(task, id)),
-        (Verb::ExtendedCard, _) => Request::ExtendedCard,
+        // Read where the caller's way is known.
+        (Verb::ExtendedCard, _) => return Err(Error::internal()),
     })
 }
 

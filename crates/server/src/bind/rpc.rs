@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nuncio_protocol::jsonrpc::{self, Id};
-use nuncio_protocol::{Error, ErrorKind, TaskPushNotificationConfigRequest, v03};
+use nuncio_protocol::{Error, ErrorKind, GetExtendedAgentCardRequest, TaskPushNotificationConfigRequest, v03};
 
 use http::request::Parts;
 
@@ -150,7 +150,10 @@ async fn carry_out(
         _ => {}
     }
     let call = params::call(app, parts, caller, dialect.version, params::path_tenant(parts));
-    let read = read(request, app.has_push());
+    let read = match operation(&request.method) {
+        Operation::ExtendedCard => extended_card(app, parts, caller, request),
+        _ => read(request, app.has_push()),
+    };
     let operation = read.as_ref().map_or_else(|_| operation(&request.method), Request::operation);
     app.metrics.call(operation, dialect.binding, dialect.version);
     let extensions = call.extensions.clone();
@@ -191,6 +194,17 @@ fn operation(method: &str) -> Operation {
     }
 }
 
+/// The extended card has no parameters but the tenant.
+fn extended_card(app: &App, parts: &Parts, caller: &Caller, request: &jsonrpc::Request<'_>) -> Result<Request, Error> {
+    // 0.3 has no parameters here, and some clients send what they like.
+    let named: GetExtendedAgentCardRequest = match request.params.starts_with('{') {
+        true => request.params()?,
+        false => Default::default(),
+    };
+    let tenant = if params::path_tenant(parts).is_empty() { &*named.tenant } else { params::path_tenant(parts) };
+    Ok(params::extended_card(app, parts, caller, tenant))
+}
+
 /// Reads the parameters of a method.
 fn read(request: &jsonrpc::Request<'_>, push: bool) -> Result<Request, Error> {
     let old = request.params;
@@ -228,7 +242,6 @@ fn read(request: &jsonrpc::Request<'_>, push: bool) -> Result<Request, Error> {
         "tasks/pushNotificationConfig/get" => Request::PushGet(v03::json::read_push_get_params(old)?),
         "tasks/pushNotificationConfig/list" => Request::PushList(v03::json::read_push_list_params(old)?),
         "tasks/pushNotificationConfig/delete" => Request::PushDelete(v03::json::read_push_delete_params(old)?),
-        _ if operation == Operation::ExtendedCard => Request::ExtendedCard,
         _ => return Err(Error::new(ErrorKind::MethodNotFound, "There is no such method in A2A 1.0 or 0.3")),
     })
 }

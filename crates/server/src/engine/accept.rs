@@ -383,7 +383,7 @@ impl Engine {
         Ok(live)
     }
 
-    pub(super) fn check_tenant(&self, scope: &Scope) -> Result<(), Error> {
+    pub(crate) fn check_tenant(&self, scope: &Scope) -> Result<(), Error> {
         match &self.options.tenants {
             Some(tenants) if !tenants.contains(&*scope.tenant) => Err(no_tenant(scope)),
             _ => Ok(()),

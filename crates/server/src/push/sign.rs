@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use bytes::Bytes;
-use nuncio_protocol::codec;
+use nuncio_protocol::{Value, codec};
 use reqwest::Url;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -109,6 +109,15 @@ impl Signer {
 
     fn jwks_at(&self, now: u64) -> Bytes {
         codec::encode(&self.keys.now().public(now.saturating_sub(SHOWN.as_secs())))
+    }
+
+    /// The same, one by one.
+    pub(crate) fn public_keys(&self) -> Vec<Value> {
+        let mut set = self.keys.now().public(now().saturating_sub(SHOWN.as_secs()));
+        match set.get_mut("keys").map(Value::take) {
+            Some(Value::Array(keys)) => keys,
+            _ => Vec::new(),
+        }
     }
 
     /// Makes a new key, which signs from now on. The old one is shown for a while; its private half is gone.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use nuncio_server::Reloader;
 use nuncio_server::auth::{
     ApiKey, AuthOptions, Grants, Issuer, IssuerOptions, KeySource, Password, Token, TokenSecret,
 };
 use nuncio_server::tls::{Tls, TlsOptions};
-use nuncio_server::Reloader;
 
 use crate::config::door::{Oidc, scope_table};
 use crate::config::{Caller, Config};

@@ -1,0 +1,52 @@
+//! What the server shows of itself to those who know it, and how it proves that it is itself.
+
+use std::sync::Arc;
+
+use nuncio_protocol::AgentSkill;
+use nuncio_server::{CardSigning, ExtendedCard};
+
+use crate::config::{self, Config};
+use crate::failure::Failure;
+
+/// The keys that cards are signed with, if there are any.
+pub(super) fn signing(config: &Config) -> Result<Option<Arc<CardSigning>>, Failure> {
+    let keys = config.signing_keys().map_err(|message| Failure::usage(vec![message]))?;
+    let signing = CardSigning { keys, sdk_form: config.signing_sdk_form };
+    Ok((!signing.keys.is_empty()).then(|| Arc::new(signing)))
+}
+
+/// What known callers are shown.
+pub(super) fn extended(config: &Config) -> ExtendedCard {
+    let shown = match config.extended_card {
+        config::ExtendedCard::On => true,
+        config::ExtendedCard::Off => false,
+        config::ExtendedCard::Auto => !config.callers.is_empty(),
+    };
+    if shown { ExtendedCard::Skills(vec![runtime_details(config)]) } else { ExtendedCard::Off }
+}
+
+/// How tasks are run and kept here: what a caller wants to know before relying on it.
+fn runtime_details(config: &Config) -> AgentSkill {
+    let webhooks = if config.push_notifications {
+        format!("Webhooks: up to {} per task.", config.max_webhooks)
+    } else {
+        "No webhooks.".to_owned()
+    };
+    let turns = config.max_running_turns_per_caller.unwrap_or(config.max_running_turns);
+    let kept = match config.store {
+        config::Store::Memory => "until the server stops".to_owned(),
+        config::Store::Sqlite => format!("for {} hours after their end", config.retention.as_secs() / 3600),
+    };
+    AgentSkill {
+        id: "runtime_details".into(),
+        name: "Runtime details".into(),
+        description: format!(
+            "Details for authenticated callers about tasks, webhooks and this server. Tasks are kept {kept}. Up to \
+             {turns} turns run at a time, others wait. A message has up to {} bytes and {} parts. {webhooks}",
+            config.max_body, config.max_parts
+        ),
+        tags: vec!["runtime".into(), "a2a".into()],
+        examples: vec!["List my current A2A tasks.".into()],
+        ..AgentSkill::default()
+    }
+}
