@@ -119,16 +119,16 @@ mod tests {
         write(&path, "first\n", 0o600);
         let secret = TokenSecret::file(&path).expect("a token");
         assert!(secret.is(b"first"));
-        write(&path, "the second", 0o600);
+        write(&path, "the-second", 0o600);
         assert!(secret.is(b"first"), "nothing is read before it is time");
         secret.refresh();
-        assert!(secret.is(b"the second") && !secret.is(b"first"));
+        assert!(secret.is(b"the-second") && !secret.is(b"first"));
         write(&path, "open to all", 0o644);
         secret.refresh();
-        assert!(secret.is(b"the second"), "a file that others can read is not believed");
+        assert!(secret.is(b"the-second"), "a file that others can read is not believed");
         std::fs::remove_file(&path).expect("it was there");
         secret.refresh();
-        assert!(secret.is(b"the second"));
+        assert!(secret.is(b"the-second"));
         assert!(!format!("{secret:?}").contains("second"));
     }
 }
