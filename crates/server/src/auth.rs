@@ -16,7 +16,7 @@ mod options;
 mod security;
 mod throttle;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -37,6 +37,8 @@ pub use jwks::KeySource;
 pub use options::AuthOptions;
 pub(crate) use security::Security;
 
+use crate::call::Way;
+
 /// What a caller shows, whatever transport it came by: credentials stand where HTTP has them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown<'a> {
@@ -53,6 +55,11 @@ pub(crate) struct Shown<'a> {
 /// What a connection has proven about whoever is at its other end, beside each of its requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Proven(pub(crate) Arc<str>);
+
+/// What the connection of a request has proven.
+pub(crate) fn proven(parts: &http::request::Parts) -> Option<&Arc<str>> {
+    parts.extensions.get::<Proven>().map(|proven| &proven.0)
+}
 
 /// Somebody who may come in.
 #[derive(Clone, Debug, Default)]
@@ -79,17 +86,6 @@ impl Caller {
     }
 }
 
-/// The way by which a call came in.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Way {
-    /// What carried it; nothing for JSON-RPC over HTTP.
-    pub transport: Option<&'static str>,
-    /// Where it arrived, where the transport has addresses.
-    pub local: Option<SocketAddr>,
-    /// Where it comes from.
-    pub remote: Option<SocketAddr>,
-}
-
 /// Why somebody may not come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
@@ -107,14 +103,29 @@ pub(crate) enum Denied {
 }
 
 impl Denied {
-    /// The same as an error of the protocol, for bindings that have no other way to say it.
-    pub(crate) fn error(self) -> Error {
-        let (kind, text) = match self {
-            Self::Unauthorized => (ErrorKind::Unauthenticated, "Unauthorized"),
-            Self::Forbidden => (ErrorKind::PermissionDenied, "Forbidden"),
-            Self::TooMany { .. } => (ErrorKind::TooMany, "Too many wrong credentials: try again later"),
-            Self::Unavailable => (ErrorKind::Unavailable, "Credentials cannot be checked now: try again later"),
+    /// What kind of error it is.
+    pub(crate) fn kind(self) -> ErrorKind {
+        match self {
+            Self::Unauthorized => ErrorKind::Unauthenticated,
+            Self::Forbidden => ErrorKind::PermissionDenied,
+            Self::TooMany { .. } => ErrorKind::TooMany,
+            Self::Unavailable => ErrorKind::Unavailable,
+        }
+    }
+
+    /// What is put on record.
+    pub(crate) fn outcome(self) -> &'static str {
+        self.kind().reason()
+    }
+
+    /// The same as an error of the protocol; `how` tells where credentials belong in this binding.
+    pub(crate) fn error(self, how: &'static str) -> Error {
+        let text = match self {
+            Self::Unauthorized => how,
+            Self::Forbidden => "These credentials allow nothing here: ask for ones with the scope for it",
+            Self::TooMany { .. } => "Too many wrong credentials: try again later",
+            Self::Unavailable => "Credentials cannot be checked now: try again later",
         };
-        Error::new(kind, text)
+        Error::new(self.kind(), text)
     }
 }

@@ -6,30 +6,46 @@ pub(crate) mod body;
 pub(crate) mod browser;
 pub(crate) mod dialect;
 pub(crate) mod dispatch;
+pub(crate) mod forwarded;
+pub(crate) mod frames;
+pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod jsonrpc;
+pub(crate) mod limit;
 pub(crate) mod listen;
 pub(crate) mod params;
 pub(crate) mod range;
+pub mod redis;
 pub(crate) mod rest;
 pub(crate) mod rpc;
 pub(crate) mod sse;
+pub(crate) mod stdio;
+pub(crate) mod unix;
 mod wire;
+pub(crate) mod ws;
 
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use ::http::request::Parts;
 use nuncio_protocol::{Error, ErrorKind};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use self::body::ResponseBody;
+pub use self::limit::Rate;
+use self::limit::{Pace, StreamShare, StreamShares};
 
 use self::browser::Browser;
-use crate::auth::Gate;
+use crate::audit::Audit;
+use crate::auth::{Denied, Gate};
+use crate::call::Way;
 use crate::card::{Card, Desk};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
+use crate::profile::Profile;
 use crate::push::sign::Signer;
 use crate::tls::Tls;
 
@@ -42,6 +58,10 @@ pub struct HttpOptions {
     pub max_header: usize,
     /// Streams at the same time.
     pub max_streams: usize,
+    /// Streams of one caller at the same time.
+    pub max_streams_per_caller: Option<usize>,
+    /// Requests of one caller.
+    pub rate: Option<Rate>,
     /// Connections at the same time.
     pub max_connections: usize,
     /// The longest time that a request head may take.
@@ -58,6 +78,8 @@ pub struct HttpOptions {
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may use the server; `*` for all.
     pub cors_origins: Vec<String>,
+    /// The path of WebSocket, if there is any.
+    pub ws_path: Option<String>,
 }
 
 impl Default for HttpOptions {
@@ -66,6 +88,8 @@ impl Default for HttpOptions {
             max_body: 10 << 20,
             max_header: 64 << 10,
             max_streams: 10_000,
+            max_streams_per_caller: None,
+            rate: None,
             max_connections: 10_000,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
@@ -74,6 +98,7 @@ impl Default for HttpOptions {
             lenient_version: false,
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
+            ws_path: Some("/ws".into()),
         }
     }
 }
@@ -88,18 +113,56 @@ pub(crate) struct App {
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) signer: Option<Arc<Signer>>,
     pub(crate) http: HttpOptions,
+    pub(crate) profile: Profile,
     /// Ends every stream when the server goes down.
     pub(crate) closing: CancellationToken,
     pub(crate) streams: Arc<AtomicUsize>,
+    /// Connections that carry frames.
+    pub(crate) sessions: TaskTracker,
+    /// The port that is for gRPC alone.
+    pub(crate) grpc_alone: OnceLock<SocketAddr>,
+    /// How often each caller may call.
+    pub(crate) pace: Option<Pace>,
+    /// How many streams each caller has.
+    pub(crate) shares: Option<Arc<StreamShares>>,
+    /// Who did what.
+    pub(crate) audit: Option<Arc<Audit>>,
 }
 
 /// A place among the open streams.
-pub(crate) struct StreamPlace(Arc<AtomicUsize>, Arc<Metrics>);
+pub(crate) struct StreamPlace {
+    streams: Arc<AtomicUsize>,
+    metrics: Arc<Metrics>,
+    _share: Option<StreamShare>,
+}
 
 impl App {
     /// Whether there are webhooks.
     pub(crate) fn has_push(&self) -> bool {
         self.engine.push.is_some()
+    }
+
+    /// How a request over HTTP came in.
+    pub(crate) fn way(&self, parts: &Parts, local: SocketAddr, peer: SocketAddr) -> Way {
+        let binding = if self.profile.is_rpc_path(parts.uri.path()) { "jsonrpc" } else { "rest" };
+        let client = forwarded::client(&parts.headers, peer.ip(), self.cards.trusted_proxies());
+        Way { binding: Some(binding), local: Some(local), peer: Some(peer), client: Some(client) }
+    }
+
+    /// Whether nothing but gRPC is answered where a request arrived.
+    pub(crate) fn is_grpc_alone(&self, local: SocketAddr) -> bool {
+        let same = |alone: &SocketAddr| {
+            alone.port() == local.port()
+                && (alone.ip().is_unspecified() || alone.ip().to_canonical() == local.ip().to_canonical())
+        };
+        self.grpc_alone.get().is_some_and(same)
+    }
+
+    /// Puts on record that somebody was turned away.
+    pub(crate) fn audit_denied(&self, way: Way, denied: Denied) {
+        if let Some(audit) = &self.audit {
+            audit.denied(way, denied.outcome());
+        }
     }
 
     /// Whether there are public keys to show.
@@ -113,7 +176,8 @@ impl App {
     }
 
     /// Takes a place for one more stream.
-    pub(crate) fn stream_place(&self) -> Result<StreamPlace, Error> {
+    pub(crate) fn stream_place(&self, caller: &Arc<str>) -> Result<StreamPlace, Error> {
+        let share = self.shares.as_ref().map(|shares| shares.take(caller)).transpose()?;
         if self.streams.fetch_add(1, Ordering::Relaxed) >= self.http.max_streams {
             self.streams.fetch_sub(1, Ordering::Relaxed);
             return Err(Error::new(
@@ -122,13 +186,13 @@ impl App {
             ));
         }
         self.metrics.subscribers.inc();
-        Ok(StreamPlace(self.streams.clone(), self.metrics.clone()))
+        Ok(StreamPlace { streams: self.streams.clone(), metrics: self.metrics.clone(), _share: share })
     }
 }
 
 impl Drop for StreamPlace {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-        self.1.subscribers.dec();
+        self.streams.fetch_sub(1, Ordering::Relaxed);
+        self.metrics.subscribers.dec();
     }
 }

@@ -1,8 +1,9 @@
 //! Who calls, and how.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::auth::{Grants, Way};
+use crate::auth::Grants;
 use crate::store::{Scope, Seq};
 
 /// A version of the protocol.
@@ -57,6 +58,21 @@ pub struct Call {
     pub after: Option<Seq>,
     /// What the caller may do.
     pub grants: Grants,
+    /// Who it is by name, also where others share the scope.
+    pub caller: Arc<str>,
     /// By which way it came in.
     pub way: Way,
+}
+
+/// The way by which a call came in. Transports without addresses have none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Way {
+    /// What the call was put in: `jsonrpc`, if nothing else is said.
+    pub binding: Option<&'static str>,
+    /// Where it arrived.
+    pub local: Option<SocketAddr>,
+    /// The other end of the connection, which may be a proxy.
+    pub peer: Option<SocketAddr>,
+    /// Where it comes from.
+    pub client: Option<IpAddr>,
 }

@@ -20,6 +20,7 @@ use crate::call::Version;
 use crate::engine::EngineOptions;
 use crate::engine::roster::{Roster, Served};
 use crate::present;
+use crate::profile::Profile;
 
 mod desk;
 mod extended;
@@ -72,6 +73,7 @@ pub(crate) struct Card {
     /// Everything but the addresses.
     base: AgentCard,
     options: CardOptions,
+    profile: Profile,
     /// The path below which the agent is found.
     below: String,
     /// The tenant whose agent it is; empty for everybody's.
@@ -95,6 +97,7 @@ impl Cards {
         roster: &Roster,
         engine: &EngineOptions,
         options: &CardOptions,
+        profile: Profile,
         security: &Security,
         ways: &Arc<OnceLock<Ways>>,
     ) -> Self {
@@ -102,13 +105,14 @@ impl Cards {
             let mut card = merged(served);
             let extensions = &mut card.capabilities.extensions;
             extensions.retain(|extension| engine.exposure.shows(&extension.uri));
-            let own = present::extensions(engine.exposure);
+            let own = present::extensions(engine.manners.style, engine.exposure);
             // An agent elsewhere may know the same ones.
             let new = own.into_iter().filter(|own| !extensions.iter().any(|known| known.uri == own.uri));
             let new: Vec<AgentExtension> = new.collect();
             extensions.extend(new);
             card.capabilities.push_notifications = Some(engine.push.is_some());
-            Arc::new(Card::new(card, options.clone(), security, tenant.clone(), ways.clone()))
+            profile.shape(&mut card);
+            Arc::new(Card::new(card, options.clone(), profile, security, tenant.clone(), ways.clone()))
         };
         let tenants: HashSet<&Arc<str>> = roster.all().filter_map(|served| served.tenant.as_ref()).collect();
         let of_tenant = |tenant: &Arc<str>| (tenant.clone(), card(&roster.of_tenant(tenant), tenant));
@@ -158,6 +162,7 @@ impl Card {
     fn new(
         agent: AgentCard,
         options: CardOptions,
+        profile: Profile,
         security: &Security,
         tenant: Arc<str>,
         ways: Arc<OnceLock<Ways>>,
@@ -174,7 +179,7 @@ impl Card {
             name => format!("/{}", utf8_percent_encode(name, NON_ALPHANUMERIC)),
         };
         let (made, extended) = Default::default();
-        Self { base, options, below, tenant, ways, modified, made, extended }
+        Self { base, options, profile, below, tenant, ways, modified, made, extended }
     }
 
     /// Whether the agent streams.
@@ -224,6 +229,19 @@ impl Card {
         response
     }
 
+    /// The card for whoever came in another way than by HTTP.
+    pub(crate) fn json(&self) -> Bytes {
+        let form = match self.options.format {
+            CardFormat::V1 => Form::V1,
+            CardFormat::V03 => Form::V03,
+            CardFormat::Union => Form::Union,
+        };
+        let at = self.ways.get().and_then(|ways| ways.http);
+        let base_url = self.options.public_url.clone().or_else(|| Some(format!("http://{}", at?)));
+        let base_url = base_url.unwrap_or_default();
+        self.made(&(base_url.trim_end_matches('/').to_owned() + &self.below), form).body.clone()
+    }
+
     fn made(&self, base_url: &str, form: Form) -> Arc<Made> {
         let mut all = self.made.lock();
         let key = (base_url.to_owned(), form);
@@ -241,8 +259,10 @@ impl Card {
     /// The card with its addresses.
     fn at(&self, base_url: &str) -> AgentCard {
         let mut supported_interfaces = match self.ways.get() {
-            Some(ways) => ways.interfaces(Some(base_url).filter(|_| ways.http.is_some()), &self.tenant),
-            None => Ways::default().interfaces(Some(base_url), &self.tenant),
+            Some(ways) => {
+                ways.interfaces(Some(base_url).filter(|_| ways.http.is_some()), self.profile.rpc_path(), &self.tenant)
+            }
+            None => Ways::default().interfaces(Some(base_url), self.profile.rpc_path(), &self.tenant),
         };
         if self.options.format == CardFormat::V1 {
             supported_interfaces.retain(|i| i.protocol_version == Version::V1.as_str());

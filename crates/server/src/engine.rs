@@ -3,7 +3,7 @@
 //! The engine sees only the 1.0 model. No dialect, profile or transport has a name here.
 //!
 //! * `accept`: what a message means: a new task, the next turn of one, an answer to a running one.
-//! * `schedule`: which turn runs when.
+//! * `schedule`: which turn runs when; `manners`: where servers differ in what may happen at the same time.
 //! * `run` and [`turn`]: one turn, from outside and as the agent sees it.
 //! * `live`, `hub`, `fold`: a task in memory.
 //! * `webhook`: registering who is told about a task.
@@ -32,11 +32,13 @@ mod event;
 mod fold;
 pub(crate) mod hub;
 pub(crate) mod live;
+mod manners;
 mod read;
 mod recover;
 pub mod roster;
 mod run;
 mod schedule;
+mod share;
 mod subscribe;
 #[cfg(test)]
 mod tests;
@@ -45,7 +47,9 @@ mod webhook;
 
 pub use accept::{Handle, Sent};
 pub use event::{Event, Update};
+pub use manners::Manners;
 pub use read::TaskJson;
+pub use share::PerCaller;
 pub use subscribe::{Close, Over, Subscription};
 pub(crate) use webhook::not_supported;
 
@@ -85,6 +89,14 @@ pub struct EngineOptions {
     pub max_running_turns: usize,
     /// Turns that wait for a place.
     pub max_queued_turns: usize,
+    /// Of both, those of one caller.
+    pub per_caller: PerCaller,
+    /// Parts in one message.
+    pub max_parts: usize,
+    /// Messages in the history of one task.
+    pub max_history: usize,
+    /// Webhooks of one task.
+    pub max_webhooks: usize,
     /// The longest turn; zero for no limit. Waiting for an answer does not count.
     pub turn_timeout: Duration,
     /// The longest silence in a turn; zero for no limit.
@@ -103,6 +115,8 @@ pub struct EngineOptions {
     pub approvals: approval::Policy,
     /// What clients see of the agent's inner life.
     pub exposure: Exposure,
+    /// Rules of conversation.
+    pub manners: Manners,
     /// If given, only these tenants exist.
     pub tenants: Option<HashSet<String>>,
     /// Where the files of artifacts go.
@@ -116,6 +130,10 @@ impl Default for EngineOptions {
         Self {
             max_running_turns: 256,
             max_queued_turns: 10_000,
+            per_caller: PerCaller::default(),
+            max_parts: 1000,
+            max_history: 1000,
+            max_webhooks: 32,
             turn_timeout: Duration::from_secs(3600),
             silence_timeout: Duration::ZERO,
             approval_timeout: Duration::from_secs(3600),
@@ -125,6 +143,7 @@ impl Default for EngineOptions {
             idempotent_send: IdempotentSend::Key,
             approvals: approval::Policy::default(),
             exposure: Exposure::default(),
+            manners: Manners::default(),
             tenants: None,
             artifacts: Artifacts::default(),
             push: None,
@@ -164,7 +183,7 @@ impl Engine {
     /// An engine for these agents on `store`. Call [`Engine::recover`] before the first message, and keep
     /// [`Engine::tend`] running.
     pub fn new(roster: Roster, store: Arc<dyn Store>, options: EngineOptions, metrics: Arc<Metrics>) -> Arc<Self> {
-        let schedule = Schedule::new(options.max_running_turns, options.max_queued_turns);
+        let schedule = Schedule::new(options.max_running_turns, options.max_queued_turns, options.per_caller);
         let hub = Hub::new(metrics.events.clone());
         let desk = |push| Desk::new(push, store.clone(), hub.clone(), metrics.clone());
         let push = options.push.clone().map(desk);

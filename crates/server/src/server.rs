@@ -2,22 +2,29 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::agent::Agent;
+use crate::audit::Audit;
 use crate::auth::{AuthOptions, Gate};
 use crate::bind::browser::Browser;
-use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
+use crate::bind::frames::lines;
+use crate::bind::frames::session::Peer;
+use crate::bind::limit::{Pace, StreamShares};
+use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis, stdio, unix};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
 use crate::listeners::Listeners;
 use crate::metrics::Metrics;
+use crate::profile::Profile;
 use crate::store::Store;
 use crate::tls::Tls;
 
@@ -37,10 +44,14 @@ pub struct ServerOptions {
     pub http: HttpOptions,
     /// How the card is published.
     pub card: CardOptions,
+    /// Whom the server behaves like. The engine has its manners by itself.
+    pub profile: Profile,
     /// Who may call.
     pub auth: AuthOptions,
     /// The certificate of the server; without it, HTTP is plain.
     pub tls: Option<Arc<Tls>>,
+    /// Where it is put on record who did what.
+    pub audit: Option<Arc<Audit>>,
     /// How long running turns may go on after the signal to stop.
     pub drain_timeout: Duration,
 }
@@ -51,8 +62,10 @@ impl Default for ServerOptions {
             engine: EngineOptions::default(),
             http: HttpOptions::default(),
             card: CardOptions::default(),
+            profile: Profile::default(),
             auth: AuthOptions::default(),
             tls: None,
+            audit: None,
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -97,16 +110,22 @@ impl Server {
         let http = &options.http;
         let browser = Browser::new(&http.allowed_hosts, &http.cors_origins, options.card.public_url.as_deref());
         let app = App {
-            cards: Desk::new(roster.clone(), &options.engine, options.card, gate.security()),
+            cards: Desk::new(roster.clone(), &options.engine, options.card, options.profile, gate.security()),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             gate,
             browser,
             tls: options.tls,
             signer,
+            pace: options.http.rate.map(Pace::new),
+            shares: options.http.max_streams_per_caller.map(StreamShares::new),
+            audit: options.audit,
             http: options.http,
+            profile: options.profile,
             closing: CancellationToken::new(),
             streams: Arc::default(),
+            sessions: TaskTracker::new(),
+            grpc_alone: OnceLock::new(),
         };
         Self { app: Arc::new(app), drain_timeout: options.drain_timeout, reloader: Reloader::default() }
     }
@@ -128,11 +147,21 @@ impl Server {
         request: http::Request<B>,
     ) -> http::Response<ResponseBody>
     where
-        B: http_body::Body<Data = Bytes> + Unpin,
+        B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
         B::Error: std::fmt::Display,
     {
         self.app.engine.options.artifacts.listening_at(local, self.app.tls.is_some());
         binding::handle(&self.app, local, remote, request).await.map(ResponseBody)
+    }
+
+    /// Serves lines, a JSON-RPC request each, until `reader` is at its end and everything is answered: to stand on
+    /// streams of another kind than [`Listeners`] knows.
+    pub async fn converse<R, W>(&self, reader: R, writer: W)
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        lines::converse(self.app.clone(), Peer::default(), reader, writer).await;
     }
 
     /// Takes up what a crash left behind, then serves until `shutdown` resolves and the work that runs
@@ -153,16 +182,46 @@ impl Server {
         let delivering = app.engine.push.clone().map(|desk| tokio::spawn(desk.run(stop.clone())));
         let refreshing = tokio::spawn(refresh::run(app.clone(), reloader, stop.clone()));
         let accepting = CancellationToken::new();
-        let open = |http| tokio::spawn(listen::run(app.clone(), http, accepting.clone()));
-        let listening = listeners.http.map(open);
-        shutdown.await;
+        let stdin_ends = listeners.ends_with_stdin();
+        if let Some(address) = listeners.grpc_address()? {
+            let _ = app.grpc_alone.set(address);
+        }
+        let Listeners { http, grpc, unix, stdio, redis } = listeners;
+        let open = |port| tokio::spawn(listen::run(app.clone(), port, accepting.clone()));
+        let listening: Vec<_> = [http, grpc].into_iter().flatten().map(open).collect();
+        let listening_unix = unix.map(|unix| tokio::spawn(unix::run(app.clone(), unix, accepting.clone())));
+        let taking = redis.map(|redis| tokio::spawn(redis::run(app.clone(), redis, accepting.clone())));
+        let stdin_over = CancellationToken::new();
+        if let Some(stdio) = stdio {
+            app.sessions.spawn(stdio::run(app.clone(), stdio, drain_timeout, stdin_over.clone()));
+        }
+        let mut drain_timeout = drain_timeout;
+        tokio::select! {
+            () = shutdown => {}
+            // What was asked for has had its time.
+            () = stdin_over.cancelled(), if stdin_ends => drain_timeout = Duration::ZERO,
+        }
         tracing::info!("shutting down: no new work is taken");
         app.engine.drain(drain_timeout).await;
         accepting.cancel();
         app.closing.cancel();
-        if let Some(listening) = listening {
-            let connections = listening.await.map_err(io::Error::other)?;
-            let _ = tokio::time::timeout(LAST_CALL, connections.wait()).await;
+        app.sessions.close();
+        let ended = async {
+            for listening in listening {
+                let connections = listening.await.map_err(io::Error::other)?;
+                connections.wait().await;
+            }
+            app.sessions.wait().await;
+            io::Result::Ok(())
+        };
+        if let Ok(Err(error)) = tokio::time::timeout(LAST_CALL, ended).await {
+            return Err(error);
+        }
+        if let Some(listening) = listening_unix {
+            let _ = listening.await;
+        }
+        if let Some(taking) = taking {
+            let _ = taking.await;
         }
         stop.cancel();
         let _ = tending.await;
@@ -171,6 +230,9 @@ impl Server {
             let _ = delivering.await;
         }
         app.engine.store().close().await;
+        if let Some(audit) = &app.audit {
+            audit.flush().await;
+        }
         Ok(())
     }
 }

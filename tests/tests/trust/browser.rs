@@ -54,7 +54,8 @@ fn a_foreign_page_cannot_send() {
 fn a_page_that_may_is_told_so() {
     let wire = Wire::start("token: aaaaaaaaaaaaaaaa\ncors-origins: [\"https://console.example\"]\n");
     let origin = "Origin: https://console.example\r\n";
-    let asked = format!("{origin}Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization\r\n");
+    let asked =
+        format!("{origin}Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization\r\n");
     let preflight = wire.ask(request("OPTIONS", "/message:send", &asked, ""));
     assert_eq!(preflight.status, 204, "no credentials are asked for before there can be any");
     assert_eq!(preflight.header("access-control-allow-origin"), Some("https://console.example"));

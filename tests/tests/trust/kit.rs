@@ -32,7 +32,8 @@ impl Mint {
         let pair = KeyPair::generate().expect("a key");
         let point = pair.public_key_raw();
         let part = |range: std::ops::Range<usize>| URL_SAFE_NO_PAD.encode(&point[range]);
-        let jwk = json!({ "kty": "EC", "crv": "P-256", "kid": "k", "alg": "ES256", "x": part(1..33), "y": part(33..65) });
+        let jwk =
+            json!({ "kty": "EC", "crv": "P-256", "kid": "k", "alg": "ES256", "x": part(1..33), "y": part(33..65) });
         let folder = tempfile::tempdir().expect("a folder");
         let set = json!({ "keys": [jwk] }).to_string();
         std::fs::write(folder.path().join("keys.json"), set).expect("the file can be written");

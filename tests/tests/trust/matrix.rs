@@ -276,7 +276,8 @@ fn a_foreign_thing_looks_like_a_missing_one() {
 fn keys_of_repeated_sends_belong_to_their_caller() {
     let wire = Wire::start(TOKENS);
     let body = json!({ "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hi" }] } }).to_string();
-    let send = |who: &str, key: &str| wire.post("/message:send", &format!("{V1}{who}Idempotency-Key: {key}\r\n"), &body);
+    let send =
+        |who: &str, key: &str| wire.post("/message:send", &format!("{V1}{who}Idempotency-Key: {key}\r\n"), &body);
     let (first, again) = (send(ANNA, "k"), send(ANNA, "k"));
     assert_eq!(first.json()["task"]["id"], again.json()["task"]["id"]);
     let (foreign, fresh) = (send(BEN, "k"), send(BEN, "another"));

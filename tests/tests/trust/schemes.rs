@@ -59,7 +59,8 @@ fn the_card_declares_exactly_what_is_enforced() {
     };
     assert!(names(&card("", V1)).is_empty());
     let mint = Mint::new();
-    let all = format!("{TOKENS}{}basic-username: a\nbasic-password: b\napi-key: k\napi-key-header: X-Key\n", mint.config(""));
+    let all =
+        format!("{TOKENS}{}basic-username: a\nbasic-password: b\napi-key: k\napi-key-header: X-Key\n", mint.config(""));
     let new = card(&all, V1);
     assert_eq!(names(&new), ["apiKeyAuth", "basicAuth", "bearerAuth", "oidc"]);
     let key = json!({ "apiKeySecurityScheme": { "location": "header", "name": "X-Key" } });

@@ -8,7 +8,7 @@ use std::time::Duration;
 use nuncio_protocol::AgentExtension;
 use nuncio_server::artifact::{ArtifactStore, Artifacts};
 use nuncio_server::engine::approval::{Policy, Rule};
-use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend};
+use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend, Manners};
 use nuncio_server::metrics::Metrics;
 use nuncio_server::push::guard::{Guard, Openings};
 use nuncio_server::push::keyring::{KeyError, Keyring};
@@ -46,6 +46,7 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     options.tls = door::tls(config)?;
     options.engine.push = push(config, address)?;
     options.card.signing = trust::signing(config)?;
+    options.audit = trust::audit(config)?;
     let server = Server::with_agents(roster, store, options, metrics);
     ways::announce(config, address);
     door::reload_on_hangup(server.reloader());
@@ -80,10 +81,11 @@ pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Resul
 
 /// Opens the folder for the files of artifacts; tasks in memory have theirs in memory.
 async fn open_artifacts(config: &Config) -> Result<Artifacts, Failure> {
-    if config.store == config::Store::Memory {
-        return Ok(Artifacts::default());
-    }
-    let path = config.data_dir.join("artifacts");
+    let path = match (&config.artifact_dir, config.store) {
+        (Some(path), _) => path.clone(),
+        (None, config::Store::Memory) => return Ok(Artifacts::default()),
+        (None, _) => config.data_dir.join("artifacts"),
+    };
     let at = path.display().to_string();
     let opened = tokio::task::spawn_blocking(move || ArtifactStore::open(path)).await;
     let opened = opened.map_err(|error| Failure::failed(error.to_string()))?;
@@ -91,6 +93,7 @@ async fn open_artifacts(config: &Config) -> Result<Artifacts, Failure> {
     let inline_max = usize::try_from(config.artifact_inline_max).unwrap_or(usize::MAX);
     let mut artifacts = Artifacts::new(store);
     artifacts.inline_max = inline_max;
+    artifacts.file_urls = config.artifact_file_urls;
     Ok(artifacts)
 }
 
@@ -100,6 +103,10 @@ fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOp
         engine: EngineOptions {
             max_running_turns: size(config.max_running_turns),
             max_queued_turns: size(config.max_queued_turns),
+            per_caller: trust::per_caller(config),
+            max_parts: size(config.max_parts),
+            max_history: size(config.max_history),
+            max_webhooks: size(config.max_webhooks),
             turn_timeout: config.turn_timeout.unwrap_or_default(),
             silence_timeout: config.silence_timeout.unwrap_or_default(),
             approval_timeout: config.approval_timeout,
@@ -112,6 +119,7 @@ fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOp
             },
             approvals: policy(config),
             exposure: exposure(config),
+            manners: Manners { style: config.presenter, ..config.dialect.manners() },
             tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
             artifacts,
             push: None,
@@ -120,6 +128,8 @@ fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOp
             max_body: size(config.max_body),
             max_header: size(config.max_header),
             max_streams: size(config.max_streams),
+            max_streams_per_caller: config.max_streams_per_caller.map(size),
+            rate: trust::rate(config),
             max_connections: size(config.max_connections),
             header_timeout: config.header_timeout,
             body_timeout: config.body_timeout,
@@ -128,6 +138,7 @@ fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOp
             lenient_version: config.lenient_version,
             allowed_hosts: config.allowed_hosts.clone(),
             cors_origins: config.cors_origins.clone(),
+            ws_path: Some(config.ws_path.clone()),
         },
         card: CardOptions {
             format: match config.card_format {
@@ -143,8 +154,10 @@ fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOp
             signing: None,
             https: false,
         },
+        profile: config.dialect,
         auth,
         tls: None,
+        audit: None,
         drain_timeout: config.drain_timeout,
     }
 }
@@ -223,6 +236,7 @@ pub(super) fn policy(config: &Config) -> Policy {
         allow: rules(&config.allow_tools),
         deny: rules(&config.deny_tools),
         auto_approve: config.auto_approve_permissions,
+        refuse_rest: !config.interactive_permissions,
     }
 }
 

@@ -8,12 +8,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use nuncio_server::Profile;
 use nuncio_server::auth::CertificateName;
 use nuncio_server::engine::approval::Rule;
+use nuncio_server::present::Style;
 use serde_json::Value as Json;
 
 use super::address::{Host, PublicUrl, StoreUrl};
 use super::agents::{AGENTS, AgentList, CommandLine, Folders, Rules, Variables};
+use super::card::{MediaTypes, Skills};
 use super::choice::Choice;
 use super::door::{Certificate, HeaderText, Names, Oidc, Origins, PasswordText, Providers, ScopeRows, TlsFiles};
 use super::entry::{Extensions, Tokens};
@@ -21,12 +24,13 @@ use super::kind::{Count, Flag, Kind, Maybe, Path, Port, SecretText, Size, Text, 
 use super::layers::{Layers, Sources, default_of};
 use super::list::{Blocks, Exposure, Hosts, Networks, Tenants};
 use super::problem::Problem;
+use super::profile::ProfileName;
 use super::secret::Secret;
 use super::signing::{KeyEntry, SigningKeys};
 use super::transport::{Transports, UrlPath, Users};
 use super::types::{
     AgentEntry, AgentKind, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
-    NamedToken, Profile, PromptBy, PushBackend, PushEvents, Store, Thinking, Transport, Variable,
+    NamedToken, PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, Transport, Variable,
 };
 
 /// What is known about a key apart from its type.
@@ -128,8 +132,16 @@ keys! {
     ["response-stream"] response_stream: String, Text, "iac-code:a2a:responses";
     /// Redis consumer group of the servers that share the requests.
     ["consumer-group"] consumer_group: String, Text, "iac-code";
-    /// Wire form of events, and a set of defaults: `nuncio`.
-    ["profile"] profile: Profile, PROFILES, "nuncio";
+    /// Whom the server stands in for, and a set of defaults: `nuncio`, `iac-code`, or the path of a file of one's own.
+    ["profile"] profile: String, ProfileName, "nuncio";
+    /// Wire form of what agents report: `nuncio` or `iac-code`.
+    ["presenter"] presenter: Style, Choice { what: "presenter", names: &[
+        ("nuncio", Style::Nuncio), ("iac-code", Style::IacCode),
+    ] }, "nuncio";
+    /// Whose rules for paths, ids, tasks and conversations hold: `nuncio` or `iac-code`.
+    ["dialect"] dialect: Profile, Choice { what: "dialect", names: &[
+        ("nuncio", Profile::Nuncio), ("iac-code", Profile::IacCode),
+    ] }, "nuncio";
     /// Agent to serve: `demo`, `claude-code`, `codex`, `codex-exec`, `cursor`, `opencode`, `gemini`, `qwen`, `vibe`, `goose`, `generic`, `acp` or `upstream`.
     ["agent"] agent: AgentKind, AGENTS, "demo";
     /// The agent's program with its first arguments, if it is not the usual one of its kind. What follows `--` on the command line is the same.
@@ -148,6 +160,12 @@ keys! {
     ["workspace"] workspace: PathBuf, Path, ".";
     /// List of folders below which requests may name one. Without it, only `workspace` and what is below.
     ["workspace-roots"] workspace_roots: Vec<PathBuf>, Folders;
+    /// Whether a folder that a request names is made if it is missing.
+    ["workspace-create"] workspace_create: bool, Flag, "false";
+    /// Further media types whose parts are read as text: a list, or names with commas.
+    ["text-types"] text_types: Vec<String>, MediaTypes;
+    /// Further media types whose parts are attachments: a list, or names with commas.
+    ["binary-types"] binary_types: Vec<String>, MediaTypes;
     /// Whether agents are told about the repository that they work in, before every prompt.
     ["context-pack"] context_pack: bool, Flag, "false";
     /// List of variables that the agent's program gets: `NAME` from the server's environment, or `NAME=value`.
@@ -164,12 +182,22 @@ keys! {
     ["context-idle-timeout"] context_idle_timeout: Duration, Time { zero: false }, "1h";
     /// Largest file that an event carries itself. Larger ones are downloaded from `/artifacts/…`.
     ["artifact-inline-max"] artifact_inline_max: u64, Size { min: 0, max: 1 << 30 }, "256KiB";
+    /// Directory for files of artifacts. Without it, `artifacts` below `data-dir`; with `store: memory`, they are in memory.
+    ["artifact-dir"] artifact_dir: Option<PathBuf>, Maybe(Path);
+    /// How the URL of a stored file begins: `http`, or `file` for clients on the same machine.
+    ["artifact-urls"] artifact_file_urls: bool, Choice { what: "value", names: &[("http", false), ("file", true)] }, "http";
     /// Name on the agent's card. Without it, the agent's own.
     ["name"] name: Option<String>, Maybe(Text);
     /// Description on the agent's card. Without it, the agent's own.
     ["description"] description: Option<String>, Maybe(Text);
     /// Version of the agent on its card. Without it, the agent's own.
     ["agent-version"] agent_version: Option<String>, Maybe(Text);
+    /// List of skills on the agent's card, each an id or `{id, name, description, tags, examples}`. Without it, the agent's own.
+    ["skills"] skills: Vec<Skill>, Skills;
+    /// List of media types that the card says the agent takes. Without it, the agent's own.
+    ["input-modes"] input_modes: Vec<String>, MediaTypes;
+    /// List of media types that the card says the agent gives. Without it, the agent's own.
+    ["output-modes"] output_modes: Vec<String>, MediaTypes;
     /// Where tasks are kept: `sqlite` (below `data-dir`) or `memory`.
     ["store"] store: Store, StoreUrl, "sqlite";
     /// Directory for the database and other files.
@@ -244,6 +272,8 @@ keys! {
     ["thinking-exposure"] thinking_exposure: Vec<Thinking>, Exposure, "tool-trace";
     /// Whether every permission that the agent asks for is granted without asking anybody.
     ["auto-approve-permissions"] auto_approve_permissions: bool, Flag, "false";
+    /// Whether callers are asked for permissions that nothing else decides. If not, those are refused.
+    ["interactive-permissions"] interactive_permissions: bool, Flag, "true";
     /// List of tools that need no permission: `Read`, `Bash(git *)`, `mcp__*`.
     ["allow-tools"] allow_tools: Vec<(String, Rule)>, Rules;
     /// List of tools that never get permission. It counts before everything else.
@@ -354,6 +384,3 @@ keys! {
         ("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json),
     ] }, "auto";
 }
-
-/// The profiles, which are looked up before the other keys are read.
-pub(crate) const PROFILES: Choice<Profile> = Choice { what: "profile", names: &[("nuncio", Profile::Nuncio)] };

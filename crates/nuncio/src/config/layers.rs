@@ -20,7 +20,7 @@ const PREFIX: &str = "NUNCIO_";
 /// A key, the name of the environment variable that other programs use for the same, and how its values read here.
 type OldVariable = (&'static str, &'static str, fn(&str) -> String);
 
-const OLD_VARIABLES: [OldVariable; 17] = [
+const OLD_VARIABLES: [OldVariable; 20] = [
     ("push-allowed-hosts", "PUSH_NOTIFICATION_ALLOWED_HOSTS", same),
     ("push-allowed-cidrs", "PUSH_NOTIFICATION_ALLOWED_CIDRS", same),
     ("token", "IACCODE_A2A_HTTP_TOKEN", same),
@@ -28,6 +28,9 @@ const OLD_VARIABLES: [OldVariable; 17] = [
     ("basic-password", "IACCODE_A2A_BASIC_PASSWORD", same),
     ("api-key", "IACCODE_A2A_API_KEY", same),
     ("api-key-header", "IACCODE_A2A_API_KEY_HEADER", same),
+    ("workspace-roots", "IACCODE_A2A_ALLOWED_CWDS", paths),
+    ("text-types", "IACCODE_A2A_TEXT_MIME_TYPES", same),
+    ("binary-types", "IACCODE_A2A_MULTIMODAL_MIME_TYPES", same),
     ("agent", "AGENT_ADAPTER", same),
     ("model", "AGENT_MODEL", same),
     ("workspace", "AGENT_REPO_PATH", same),
@@ -42,6 +45,11 @@ const OLD_VARIABLES: [OldVariable; 17] = [
 
 fn same(text: &str) -> String {
     text.to_owned()
+}
+
+/// Paths are separated as in `PATH`.
+fn paths(text: &str) -> String {
+    text.replace(':', ",")
 }
 
 fn milliseconds(text: &str) -> String {
@@ -134,6 +142,18 @@ impl Entry {
     /// A value that is no part of a file.
     pub(crate) fn loose(text: impl Into<String>, origin: Origin) -> Self {
         Self { node: Node::loose(text), origin, line: None }
+    }
+
+    /// Reads a value that belongs to one layer alone.
+    pub(crate) fn read<K: Kind>(
+        &self,
+        key: &str,
+        kind: &K,
+        home: Option<&Path>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<K::Value> {
+        let spot = Spot { key: key.to_owned(), origin: &self.origin, line: self.line, home };
+        kind.read(&self.node, &spot, problems)
     }
 
     fn source(&self) -> Source {
@@ -250,7 +270,7 @@ pub(crate) fn document_of(
 }
 
 /// Every spelling of every key.
-fn spellings() -> Vec<Named> {
+pub(crate) fn spellings() -> Vec<Named> {
     let names = |key: &Key| {
         let name = key.name();
         key.names.iter().map(move |spelling| (*spelling, name))

@@ -27,13 +27,6 @@ pub(crate) enum Transport {
     RedisStreams,
 }
 
-/// The wire form of what agents report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Profile {
-    /// Plain A2A.
-    Nuncio,
-}
-
 /// Which agent is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AgentKind {

@@ -128,7 +128,7 @@ fn names_outside_the_list_are_refused_with_the_list() {
             "unsupported transport `carrier-pigeon`; supported values: http, websocket, stdio, unix, grpc, \
              grpc-jsonrpc, redis-streams",
         ),
-        ("profile: x", "unknown profile `x`; supported values: nuncio"),
+        ("profile: x", "or the path of a file"),
         ("agent: x", "generic, acp, upstream"),
         ("store: x", "supported values: sqlite, memory"),
         ("durability: x", "supported values: full, normal"),

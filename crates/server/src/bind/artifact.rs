@@ -60,16 +60,30 @@ pub(crate) fn wanted(parts: &Parts) -> Option<Wanted<'_>> {
 
 /// Answers a GET or HEAD of an artifact.
 pub(crate) async fn handle(app: &App, parts: &Parts, caller: &Caller, wanted: Wanted<'_>) -> Response<Body> {
-    if !caller.grants.allow(Operation::Get) {
-        return failure(&not_allowed(Operation::Get));
-    }
     let scope = Scope { tenant: (&*wanted.tenant).into(), owner: caller.owner.clone() };
-    match look_up(app, parts, &scope, &wanted).await {
+    let note = app.audit.as_ref().map(|audit| audit.download(caller, &wanted.tenant, &wanted.task));
+    let found = match may_look(app, caller) {
+        Ok(()) => look_up(app, parts, &scope, &wanted).await,
+        Err(error) => Err(error),
+    };
+    if let Some(note) = note {
+        let missing = ErrorKind::TaskNotFound.reason();
+        let found = found.as_ref().map(|found| if found.is_some() { "ok" } else { missing });
+        note.end(found.unwrap_or_else(|error| error.kind.reason()));
+    }
+    match found {
         Ok(Some((found, blob, sha256))) => respond(parts, &found, blob, sha256),
         // A foreign task, a missing one and a missing artifact look the same.
         Ok(None) => failure(&Error::new(ErrorKind::TaskNotFound, "There is no such artifact")),
         Err(error) => failure(&error),
     }
+}
+
+fn may_look(app: &App, caller: &Caller) -> Result<(), Error> {
+    if !caller.grants.allow(Operation::Get) {
+        return Err(not_allowed(Operation::Get));
+    }
+    app.pace.as_ref().map_or(Ok(()), |pace| pace.check(&caller.name, caller.way))
 }
 
 async fn look_up(

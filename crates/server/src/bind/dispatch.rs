@@ -12,6 +12,7 @@ use nuncio_protocol::{
 use tracing::Instrument;
 
 use super::{App, StreamPlace};
+use crate::audit::Note;
 use crate::call::{Call, Version};
 use crate::engine::{Close, Handle, Over, Sent, Subscription, TaskJson, not_supported};
 use crate::metrics::Operation;
@@ -97,6 +98,24 @@ impl Request {
         }
     }
 
+    /// The task and the context that it is about, as far as it says so.
+    fn about(&self) -> (&str, &str) {
+        match self {
+            Self::Send(request) | Self::Stream(request) => match &request.message {
+                Some(message) => (message.task_id.as_str(), message.context_id.as_str()),
+                None => ("", ""),
+            },
+            Self::Get(request) => (request.id.as_str(), ""),
+            Self::List(request) => ("", request.context_id.as_str()),
+            Self::Cancel(request) => (request.id.as_str(), ""),
+            Self::Subscribe(request) => (request.id.as_str(), ""),
+            Self::PushCreate(request) | Self::PushCreateBearer(request) => (request.task_id.as_str(), ""),
+            Self::PushGet(request) | Self::PushDelete(request) => (request.task_id.as_str(), ""),
+            Self::PushList(request) => (request.task_id.as_str(), ""),
+            Self::NoPush(_) | Self::ExtendedCard { .. } => ("", ""),
+        }
+    }
+
     /// The tenant that the request itself names.
     pub(crate) fn tenant(&self) -> &str {
         match self {
@@ -122,13 +141,22 @@ pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Res
     if call.scope.tenant.len() > LONGEST_TENANT {
         return Err(Error::invalid("tenant", "is longer than 512 characters"));
     }
-    if !call.grants.allow(request.operation()) {
-        return Err(not_allowed(request.operation()));
-    }
+    app.profile.check(&request)?;
     let id = CALLS.fetch_add(1, Ordering::Relaxed);
     let (operation, version) = (request.operation(), call.version.as_str());
     let span = tracing::debug_span!("call", call = id, ?operation, version, caller = %call.scope);
-    let done = carry_out(app, call, request).instrument(span).await;
+    let mut note = app.audit.as_ref().map(|audit| audit.begin(&call, operation, request.about()));
+    let may = match call.grants.allow(operation) {
+        true => app.pace.as_ref().map_or(Ok(()), |pace| pace.check(&call.caller, call.way)),
+        false => Err(not_allowed(operation)),
+    };
+    let done = match may {
+        Ok(()) => carry_out(app, call, request, note.as_mut()).instrument(span).await,
+        Err(error) => Err(error),
+    };
+    if let Some(note) = note {
+        note.end(done.as_ref().map_or_else(|error| error.kind.reason(), |_| "ok"));
+    }
     if let Err(error) = &done
         && matches!(error.kind, ErrorKind::Internal | ErrorKind::Unavailable)
     {
@@ -143,11 +171,11 @@ pub(crate) fn not_allowed(operation: Operation) -> Error {
     Error::new(ErrorKind::PermissionDenied, text).fact("operation", operation.name())
 }
 
-async fn carry_out(app: &App, call: Call, request: Request) -> Result<Outcome, Error> {
+async fn carry_out(app: &App, call: Call, request: Request, note: Option<&mut Note>) -> Result<Outcome, Error> {
     tracing::debug!("call");
     match request {
-        Request::Send(request) => send(app, &call, request).await,
-        Request::Stream(request) => stream(app, &call, request).await,
+        Request::Send(request) => send(app, &call, request, note).await,
+        Request::Stream(request) => stream(app, &call, request, note).await,
         Request::Get(request) => {
             Error::check(request.violations())?;
             let task = app.engine.get(&call, &request.id).await?;
@@ -185,7 +213,7 @@ async fn carry_out(app: &App, call: Call, request: Request) -> Result<Outcome, E
     }
 }
 
-async fn send(app: &App, call: &Call, request: SendMessageRequest) -> Result<Outcome, Error> {
+async fn send(app: &App, call: &Call, request: SendMessageRequest, note: Option<&mut Note>) -> Result<Outcome, Error> {
     check_send(app, call, &request)?;
     let configuration = request.configuration.as_ref();
     let history = configuration.and_then(|c| c.history_length);
@@ -194,6 +222,7 @@ async fn send(app: &App, call: &Call, request: SendMessageRequest) -> Result<Out
         Sent::Message(message) => return Ok(Outcome::Answer(Answer::Message(message))),
         Sent::Task(handle) => handle,
     };
+    put_down(note, &handle);
     let task = if at_once {
         handle.now().await?
     } else {
@@ -205,20 +234,35 @@ async fn send(app: &App, call: &Call, request: SendMessageRequest) -> Result<Out
     Ok(Outcome::Answer(Answer::Sent(task.with_history(history)?)))
 }
 
+/// Puts on record which task it became.
+fn put_down(note: Option<&mut Note>, handle: &Handle) {
+    if let Some(note) = note {
+        note.about(handle.task_id().as_str(), handle.context_id().as_str());
+    }
+}
+
 /// The message is stored and must not be sent again, so the caller is told where its answer will be.
 fn interrupted(handle: &Handle) -> Error {
     let text = format!("The server is shutting down: get task {} from the next one", handle.task_id());
     Error::new(ErrorKind::Unavailable, text).fact("taskId", handle.task_id().as_str())
 }
 
-async fn stream(app: &App, call: &Call, request: SendMessageRequest) -> Result<Outcome, Error> {
+async fn stream(
+    app: &App,
+    call: &Call,
+    request: SendMessageRequest,
+    note: Option<&mut Note>,
+) -> Result<Outcome, Error> {
     check_streaming(app, call)?;
     check_send(app, call, &request)?;
     // Before anything starts: whoever is told to come back must find that nothing was done.
-    let place = app.stream_place()?;
+    let place = app.stream_place(&call.scope.owner)?;
     match app.engine.send(call, request).await? {
         Sent::Message(message) => Ok(Outcome::StreamOfOne(message)),
-        Sent::Task(handle) => Ok(Outcome::Stream(handle.stream().await?, place)),
+        Sent::Task(handle) => {
+            put_down(note, &handle);
+            Ok(Outcome::Stream(handle.stream().await?, place))
+        }
     }
 }
 
@@ -228,10 +272,11 @@ async fn subscribe(app: &App, call: &Call, request: &SubscribeToTaskRequest) -> 
     // 0.3 clients end their stream at a `final` status, which input-required is, and expect the task
     // of a finished one instead of an error.
     let (close, over) = match call.version {
+        Version::V1 if app.engine.options.manners.rest_is_over => (Close::WhenInputRequired, Over::Refuse),
         Version::V1 => (Close::WhenOver, Over::Refuse),
         Version::V03 => (Close::WhenInputRequired, Over::Show),
     };
-    let place = app.stream_place()?;
+    let place = app.stream_place(&call.scope.owner)?;
     Ok(Outcome::Stream(app.engine.subscribe(call, &request.id, close, over).await?, place))
 }
 

@@ -9,16 +9,21 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, heade
 use nuncio_protocol::{Error, ErrorKind, json};
 
 use super::body::{self, Body};
-use super::{App, artifact, browser, jsonrpc, params, rest};
-use crate::auth::{Denied, Proven, Shown, Way};
+use super::{App, artifact, browser, grpc, jsonrpc, params, rest, ws};
+use crate::auth::{Denied, Shown, proven};
 use crate::call::Version;
 use crate::card::CardSigning;
 use crate::push::sign::Signer;
 
 /// Answers one request.
-pub(crate) async fn handle<B>(app: &App, local: SocketAddr, remote: SocketAddr, request: Request<B>) -> Response<Body>
+pub(crate) async fn handle<B>(
+    app: &Arc<App>,
+    local: SocketAddr,
+    remote: SocketAddr,
+    request: Request<B>,
+) -> Response<Body>
 where
-    B: http_body::Body<Data = Bytes> + Unpin,
+    B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: std::fmt::Display,
 {
     let (parts, incoming) = request.into_parts();
@@ -31,24 +36,39 @@ where
     response
 }
 
-async fn answer<B>(app: &App, local: SocketAddr, remote: SocketAddr, mut parts: Parts, incoming: B) -> Response<Body>
+async fn answer<B>(
+    app: &Arc<App>,
+    local: SocketAddr,
+    remote: SocketAddr,
+    mut parts: Parts,
+    incoming: B,
+) -> Response<Body>
 where
-    B: http_body::Body<Data = Bytes> + Unpin,
+    B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: std::fmt::Display,
 {
     set_tenant_apart(app, &mut parts);
+    if let Some(service) = grpc::service(parts.uri.path()) {
+        return grpc::handle(app, service, parts, incoming, (local, remote)).await;
+    }
+    if app.is_grpc_alone(local) {
+        return grpc::nothing_else();
+    }
     if let Some(response) = public(app, &parts, local, remote).await {
         return response;
     }
-    let shown = Shown {
-        headers: &parts.headers,
-        query: parts.uri.query(),
-        from: Some(app.cards.client(&parts.headers, remote)),
-        proven: parts.extensions.get::<Proven>().map(|proven| &proven.0),
-    };
+    let way = app.way(&parts, local, remote);
+    // The root of JSON-RPC may be the same path: only the request tells them apart.
+    if ws::is_for(app, &parts) {
+        return ws::upgrade(app, parts, way).await;
+    }
+    let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: way.client, proven: proven(&parts) };
     let caller = match app.gate.admit(shown).await {
-        Ok(caller) => caller.by(Way { transport: None, local: Some(local), remote: Some(remote) }),
-        Err(denied) => return refuse(app, &parts, denied),
+        Ok(caller) => caller.by(way),
+        Err(denied) => {
+            app.audit_denied(way, denied);
+            return refuse(app, &parts, denied);
+        }
     };
     if is_card(parts.uri.path()) {
         return card(app, &parts, local, remote);
@@ -65,7 +85,7 @@ where
         }
         return artifact::handle(app, &parts, &caller, wanted).await;
     }
-    if is_rpc_path(parts.uri.path()) {
+    if app.profile.is_rpc_path(parts.uri.path()) {
         if parts.method != Method::POST {
             return method_not_allowed("POST");
         }
@@ -159,10 +179,6 @@ fn metrics(app: &App, parts: &Parts) -> Response<Body> {
     bytes_response(StatusCode::OK, kind, text)
 }
 
-fn is_rpc_path(path: &str) -> bool {
-    matches!(path, "/" | "/a2a" | "/a2a/" | "/a2a/jsonrpc" | "/a2a/jsonrpc/")
-}
-
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// An answer of known length.
@@ -173,7 +189,7 @@ pub(crate) fn bytes_response(status: StatusCode, kind: HeaderValue, body: impl I
     response
 }
 
-fn refuse(app: &App, parts: &Parts, denied: Denied) -> Response<Body> {
+pub(crate) fn refuse(app: &App, parts: &Parts, denied: Denied) -> Response<Body> {
     let (status, text) = match denied {
         Denied::Unauthorized => (StatusCode::UNAUTHORIZED, r#"{"error":"Unauthorized"}"#),
         Denied::Forbidden => (StatusCode::FORBIDDEN, r#"{"error":"Forbidden"}"#),

@@ -69,13 +69,14 @@ pub(crate) fn call(app: &App, parts: &Parts, caller: &Caller, version: Version, 
         traceparent: header(&parts.headers, "traceparent").filter(|text| is_trace(text)).map(Arc::from),
         after: header(&parts.headers, "last-event-id").and_then(|id| id.trim().parse().ok()),
         grants: caller.grants,
+        caller: caller.name.clone(),
         way: caller.way,
     }
 }
 
 /// A request for the extended card, which names the addresses that fit this caller.
 pub(crate) fn extended_card(app: &App, parts: &Parts, caller: &Caller, tenant: &str) -> Request {
-    let root_url = app.card(tenant).root_url(&parts.headers, caller.way.local, caller.way.remote);
+    let root_url = app.card(tenant).root_url(&parts.headers, caller.way.local, caller.way.peer);
     Request::ExtendedCard { tenant: tenant.to_owned(), root_url }
 }
 

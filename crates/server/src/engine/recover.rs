@@ -167,8 +167,10 @@ impl Engine {
     fn run_again(self: &Arc<Self>, live: Held, message: Message, claimed: bool, resumed: bool) {
         tracing::info!(task = %live.id, resumed, "a task is taken up again");
         // A task that was accepted is never turned away for lack of room.
-        let room =
-            self.schedule.reserve(&live.scope, &live.context_id).unwrap_or_else(|_| self.schedule.queue_regardless());
+        let room = self
+            .schedule
+            .reserve(&live.scope, &live.context_id)
+            .unwrap_or_else(|_| self.schedule.queue_regardless(&live.scope));
         self.submit(Job { resumed, ..Job::new(live, message, claimed) }, room);
     }
 

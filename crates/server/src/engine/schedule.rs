@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::hub::Held;
+use super::share::{PerCaller, Shares};
 use crate::map::Map;
 use crate::store::{Scope, TaskKey};
 
@@ -128,9 +129,14 @@ pub(crate) enum Room {
     Later,
 }
 
-/// The server has all the work it can hold.
+/// There is no room for a turn.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Full;
+pub(crate) enum Full {
+    /// The server has all the work it can hold.
+    Server,
+    /// The caller has all the work that one caller may have.
+    Caller,
+}
 
 pub(crate) struct Schedule {
     most_running: usize,
@@ -148,6 +154,8 @@ struct State {
     ready: VecDeque<Job>,
     /// Everything that runs or waits.
     controls: Map<TaskKey, Arc<Control>>,
+    /// What each caller has of all this.
+    shares: Shares,
     closed: bool,
 }
 
@@ -161,29 +169,41 @@ impl State {
 }
 
 impl Schedule {
-    pub(crate) fn new(most_running: usize, most_queued: usize) -> Self {
-        Self { most_running: most_running.max(1), most_queued, state: Mutex::default() }
+    pub(crate) fn new(most_running: usize, most_queued: usize, per_caller: PerCaller) -> Self {
+        let state = State { shares: Shares::new(per_caller), ..State::default() };
+        Self { most_running: most_running.max(1), most_queued, state: Mutex::new(state) }
     }
 
     /// Takes a place for a turn of this context before anything is written for it.
     pub(crate) fn reserve(&self, scope: &Scope, context: &ContextId) -> Result<Room, Full> {
         let mut state = self.state.lock();
         let key = (scope.clone(), context.clone());
-        if state.running < self.most_running && !state.closed && !state.contexts.contains_key(&key) {
+        let may_run = state.running < self.most_running && !state.closed && !state.contexts.contains_key(&key);
+        if may_run && state.shares.run(&scope.owner) {
             state.running += 1;
             state.contexts.insert(key, VecDeque::new());
             return Ok(Room::Now);
         }
         if state.queued >= self.most_queued {
-            return Err(Full);
+            return Err(Full::Server);
+        }
+        if !state.shares.queue(&scope.owner) {
+            return Err(Full::Caller);
         }
         state.queued += 1;
         Ok(Room::Later)
     }
 
+    /// Whether a turn of this context runs or is about to.
+    pub(crate) fn is_busy(&self, scope: &Scope, context: &ContextId) -> bool {
+        self.state.lock().contexts.contains_key(&(scope.clone(), context.clone()))
+    }
+
     /// Queues beyond the limit: for work that was accepted before.
-    pub(crate) fn queue_regardless(&self) -> Room {
-        self.state.lock().queued += 1;
+    pub(crate) fn queue_regardless(&self, scope: &Scope) -> Room {
+        let mut state = self.state.lock();
+        state.shares.queue_regardless(&scope.owner);
+        state.queued += 1;
         Room::Later
     }
 
@@ -192,7 +212,9 @@ impl Schedule {
         match room {
             Room::Now => self.finished(None, scope, context),
             Room::Later => {
-                self.state.lock().queued -= 1;
+                let mut state = self.state.lock();
+                state.shares.leave_queue(&scope.owner);
+                state.queued -= 1;
                 None
             }
         }
@@ -202,6 +224,7 @@ impl Schedule {
     pub(crate) fn submit(&self, job: Job, room: Room) -> Option<Job> {
         let mut state = self.state.lock();
         if room == Room::Later && state.closed {
+            state.shares.leave_queue(&job.live.scope.owner);
             state.queued -= 1;
             drop(state);
             return None;
@@ -237,6 +260,10 @@ impl Schedule {
         if let Some((task, control)) = turn {
             state.forget(task, control);
         }
+        // It has waited longer than anything that is ready.
+        if let Some(held) = state.shares.finished(&scope.owner) {
+            state.ready.push_front(held);
+        }
         let key = (scope.clone(), context.clone());
         match state.contexts.get_mut(&key).and_then(VecDeque::pop_front) {
             Some(job) => state.ready.push_back(job),
@@ -251,10 +278,13 @@ impl Schedule {
         if state.closed || state.running >= self.most_running {
             return None;
         }
-        let job = state.ready.pop_front()?;
-        state.running += 1;
-        state.queued -= 1;
-        Some(job)
+        loop {
+            // A caller who has enough running lets others go first.
+            let Some(job) = state.shares.start(state.ready.pop_front()?) else { continue };
+            state.running += 1;
+            state.queued -= 1;
+            return Some(job);
+        }
     }
 
     /// A turn waits for an answer and lets another run meanwhile.
@@ -285,8 +315,10 @@ impl Schedule {
         state.closed = true;
         let mut left: Vec<Job> = state.ready.drain(..).collect();
         left.extend(state.contexts.values_mut().flat_map(|waiting| waiting.drain(..)));
+        left.extend(state.shares.take_held());
         for job in &left {
             state.forget(job.live.key(), &job.control);
+            state.shares.leave_queue(&job.live.scope.owner);
         }
         // Places that were taken for turns still to come are given back by whoever took them.
         state.queued -= left.len();

@@ -8,9 +8,6 @@ use crate::push::Desk;
 use crate::push::hook::{self, Hook};
 use crate::store::{PushConfig, Seq, TaskRow};
 
-/// The most webhooks of one task.
-const MOST_HOOKS: usize = 32;
-
 impl Engine {
     fn desk(&self) -> Result<&Desk, Error> {
         self.push.as_deref().ok_or_else(not_supported)
@@ -119,8 +116,9 @@ impl Engine {
         let stripe = usize::try_from(row.key.0.rem_euclid(64)).unwrap_or_default();
         let _turnstile = self.hooks[stripe].lock().await;
         let all = self.store.pushes(row.key).await.map_err(|error| store_error(&error))?;
-        if all.len() >= MOST_HOOKS && all.iter().all(|other| other.id != config.id) {
-            let text = format!("The task has {MOST_HOOKS} push notification configs: delete one before the next");
+        let most = self.options.max_webhooks;
+        if all.len() >= most && all.iter().all(|other| other.id != config.id) {
+            let text = format!("The task has {most} push notification configs: delete one before the next");
             return Err(Error::new(ErrorKind::InvalidParams, text).fact("taskId", row.id.as_str()));
         }
         let id = config.id.clone();

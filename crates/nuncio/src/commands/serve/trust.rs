@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use nuncio_protocol::AgentSkill;
-use nuncio_server::{CardSigning, ExtendedCard};
+use nuncio_server::engine::PerCaller;
+use nuncio_server::{Audit, CardSigning, ExtendedCard, Rate};
 
 use crate::config::{self, Config};
 use crate::failure::Failure;
@@ -13,6 +14,33 @@ pub(super) fn signing(config: &Config) -> Result<Option<Arc<CardSigning>>, Failu
     let keys = config.signing_keys().map_err(|message| Failure::usage(vec![message]))?;
     let signing = CardSigning { keys, sdk_form: config.signing_sdk_form };
     Ok((!signing.keys.is_empty()).then(|| Arc::new(signing)))
+}
+
+/// Where it is put on record who did what.
+pub(super) fn audit(config: &Config) -> Result<Option<Arc<Audit>>, Failure> {
+    let Some(path) = &config.audit_log else { return Ok(None) };
+    if path.as_os_str() == "stderr" {
+        return Ok(Some(Audit::to_stderr()));
+    }
+    let audit = Audit::to_file(path);
+    let unusable = |error| Failure::usage(vec![format!("audit-log: cannot write to `{}`: {error}", path.display())]);
+    audit.map(Some).map_err(unusable)
+}
+
+/// How often one caller may call.
+pub(super) fn rate(config: &Config) -> Option<Rate> {
+    let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    let per_second = number(config.rate_limit?);
+    Some(Rate { per_second, burst: config.rate_burst.map_or(per_second, number) })
+}
+
+/// How many turns one caller may have.
+pub(super) fn per_caller(config: &Config) -> PerCaller {
+    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    PerCaller {
+        running: config.max_running_turns_per_caller.map(size),
+        queued: config.max_queued_turns_per_caller.map(size),
+    }
 }
 
 /// What known callers are shown.

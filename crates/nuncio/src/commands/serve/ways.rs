@@ -2,8 +2,9 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use nuncio_server::Listeners;
+use nuncio_server::{Listeners, RedisStreams, Stdio, Streams, UnixOptions, UnixSocket, user_id};
 use tokio::net::TcpListener;
 
 use super::{agents, door};
@@ -16,16 +17,55 @@ pub(super) async fn open(config: &Config) -> Result<Listeners, Failure> {
     if config.has_http_port() {
         listeners.http = Some(port(&config.host, config.port).await?);
     }
-    let missing = [
-        ("stdio", config.serves(Transport::Stdio)),
-        ("unix", config.serves(Transport::Unix)),
-        ("grpc", config.has_grpc_port()),
-        ("redis-streams", config.serves(Transport::RedisStreams)),
-    ];
-    if let Some((name, _)) = missing.iter().find(|(_, asked)| *asked) {
-        return Err(Failure::usage(vec![format!("`{name}` is not served yet")]));
+    if let Some(path) = config.socket_path.as_ref().filter(|_| config.serves(Transport::Unix)) {
+        let options = UnixOptions { users: users(config)?, trusted: config.trust_local };
+        let socket = UnixSocket::open(path, options).await;
+        listeners.unix = Some(socket.map_err(|error| Failure::failed(error.to_string()))?);
+    }
+    if config.serves(Transport::Stdio) {
+        if std::io::stdin().is_terminal() {
+            eprintln!("stdin is a terminal: type one JSON-RPC request per line, and Ctrl-D to end");
+        }
+        listeners.stdio = Some(Stdio { trusted: config.trust_local });
+    }
+    if config.has_grpc_port() {
+        let host = config.grpc_host.as_ref().unwrap_or(&config.host);
+        listeners.grpc = Some(port(host, config.grpc_port.unwrap_or(config.port)).await?);
+    }
+    if config.serves(Transport::RedisStreams) {
+        listeners.redis = redis(config)?.map(Arc::new);
     }
     Ok(listeners)
+}
+
+/// The numbers of the users who may use the socket.
+fn users(config: &Config) -> Result<Vec<u32>, Failure> {
+    let number = |name: &String| {
+        user_id(name).ok_or_else(|| Failure::usage(vec![format!("socket-users: there is no user `{name}` here")]))
+    };
+    config.socket_users.iter().map(number).collect()
+}
+
+/// The streams that requests come by.
+fn redis(config: &Config) -> Result<Option<Streams>, Failure> {
+    let Some(url) = &config.redis_url else { return Ok(None) };
+    // Where it is kept says which log it is; this server is alone with it.
+    let log = (config.store == config::Store::Sqlite).then(|| {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let place = config.data_dir.canonicalize().unwrap_or_else(|_| config.data_dir.clone());
+        format!("{}/{}", host.trim(), place.display())
+    });
+    let options = RedisStreams {
+        requests: config.request_stream.clone(),
+        responses: config.response_stream.clone(),
+        group: config.consumer_group.clone(),
+        lease: config.lease_ttl,
+        concurrent: usize::try_from(config.max_streams).unwrap_or(usize::MAX),
+        ..RedisStreams::new(url.expose().to_owned(), log.as_deref())
+    };
+    // What is wrong with it may quote it, with its password.
+    let unusable = |_| Failure::usage(vec!["redis-url: not the URL of a Redis server".to_owned()]);
+    Streams::new(options).map(Some).map_err(unusable)
 }
 
 async fn port(host: &str, port: u16) -> Result<TcpListener, Failure> {

@@ -12,8 +12,7 @@ use nuncio_protocol::{
 use parking_lot::Mutex;
 
 use crate::agent::{Agent, AgentError, OnCrash, ToolCall, Turn, Usage};
-use crate::auth::Way;
-use crate::call::{Call, Version};
+use crate::call::{Call, Version, Way};
 use crate::engine::turn::ToolStep;
 use crate::engine::{Engine, EngineOptions, Exposure, Handle, Sent};
 use crate::metrics::Metrics;
@@ -178,6 +177,7 @@ pub(super) fn call_after(after: Option<Seq>) -> Call {
         traceparent: None,
         after,
         grants: crate::auth::Grants::ALL,
+        caller: "".into(),
         way: Way::default(),
     }
 }

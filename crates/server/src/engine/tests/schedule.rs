@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use crate::engine::hub::Hub;
 use crate::engine::live::Live;
 use crate::engine::schedule::{Control, Job, Room, Schedule};
+use crate::engine::share::PerCaller;
 use crate::store::{MemoryStore, Scope, Store, TaskKey};
 
 const RUNNING: usize = 2;
@@ -75,7 +76,7 @@ struct Rules {
 impl Rules {
     fn new() -> Self {
         Self {
-            schedule: Schedule::new(RUNNING, QUEUED),
+            schedule: Schedule::new(RUNNING, QUEUED, PerCaller::default()),
             hub: Hub::new(prometheus_client::metrics::counter::Counter::default()),
             store: Arc::new(MemoryStore::new()),
             last_key: 0,
