@@ -5,6 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use base64::Engine as _;
 use nuncio_protocol::sign::{KeySet, Secrets, Verdict, verify};
+use nuncio_tests::raw::{V1, Wire};
 use nuncio_tests::{Server, Value, answer, client, installed, json, nuncio};
 
 const ALGORITHMS: [&str; 3] = ["ES256", "RS256", "EdDSA"];
@@ -184,19 +185,19 @@ async fn the_keys_of_webhooks_are_in_the_same_set() {
     assert_eq!(client().get(format!("{}{JWKS}", none.url)).send().await.unwrap().status(), 404);
 }
 
-#[tokio::test]
-async fn the_address_of_the_keys_is_named_where_it_is_safe() {
+#[test]
+fn the_address_of_the_keys_is_named_where_it_is_safe() {
     let keys = Keys::new();
     let yaml = keys.yaml(&["ES256"]) + "signing-secret: shared-by-two\n";
-    let jku = async |public_url: &str| {
-        let server = Server::configured(&format!("{yaml}public-url: {public_url}\n"));
-        let card: Value = serde_json::from_slice(&bytes(&server, CARD, "1.0").await).unwrap();
+    let jku = |public_url: &str| {
+        let wire = Wire::start(&format!("{yaml}public-url: {public_url}\n"));
+        let card = wire.get(CARD, V1).json();
         let signatures = card["signatures"].as_array().unwrap();
         signatures.iter().map(|signature| header(signature)["jku"].clone()).collect::<Vec<_>>()
     };
     let there = json!("https://agents.example/x/.well-known/jwks.json");
-    assert_eq!(jku("https://agents.example/x").await, [there, Value::Null]);
-    assert_eq!(jku("http://agents.example").await, [Value::Null, Value::Null]);
+    assert_eq!(jku("https://agents.example/x"), [there, Value::Null]);
+    assert_eq!(jku("http://agents.example"), [Value::Null, Value::Null]);
 }
 
 #[tokio::test]
