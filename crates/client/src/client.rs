@@ -14,7 +14,7 @@ use nuncio_protocol::{
 
 use crate::discover::{FoundCard, discover, fetch, find};
 use crate::error::ClientError;
-use crate::http::{Http, parse_url, shown};
+use crate::http::{Http, invalid, parse_url, shown};
 use crate::options::{Options, SendOptions};
 use crate::stream::{Event, EventStream, Origin};
 use crate::wire::{Binding, Feed, Version, Wire};
@@ -43,8 +43,19 @@ impl Client {
     /// [`Options::version`] and [`Options::binding`] do not exclude. Credentials go only to the origin of `url`;
     /// a card that leads elsewhere is an error unless [`Options::origins`] or [`Options::allow_cross_origin`]
     /// say otherwise.
+    ///
+    /// Streams in Redis have no card: their address is used as it is, as [`Client::direct`] does.
     pub async fn discover(url: &str, options: Options) -> Result<Self, ClientError> {
         let home = parse_url(url)?;
+        if Binding::of_scheme(&home).is_some() {
+            // There is no card to read, and so none to trust.
+            if options.require_signature {
+                return Err(invalid(
+                    "A signed card is required, and this address has none: use that of the card.".into(),
+                ));
+            }
+            return Self::direct(url, options);
+        }
         let http = Arc::new(Http::new(home.clone(), options)?);
         let found = discover(&http, &home).await?;
         let tenant = http.options.tenant.clone().unwrap_or(found.tenant);
@@ -72,7 +83,7 @@ impl Client {
     /// options say otherwise.
     pub fn direct(url: &str, options: Options) -> Result<Self, ClientError> {
         let url = parse_url(url)?;
-        let binding = options.binding.unwrap_or(Binding::JsonRpc);
+        let binding = Binding::of_scheme(&url).or(options.binding).unwrap_or(Binding::JsonRpc);
         let version = options.version.unwrap_or(Version::V1_0);
         let tenant = options.tenant.clone().unwrap_or_default();
         let http = Arc::new(Http::new(url.clone(), options)?);

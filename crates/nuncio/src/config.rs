@@ -6,6 +6,7 @@
 
 mod address;
 mod agents;
+mod card;
 mod check;
 pub(crate) mod choice;
 mod coding_agent;
@@ -18,12 +19,14 @@ pub(crate) mod list;
 mod nearest;
 pub(crate) mod node;
 pub(crate) mod problem;
+mod profile;
 pub(crate) mod record;
 mod schema;
 mod secret;
 pub(crate) mod signing;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod types;
 mod units;
 
@@ -39,7 +42,7 @@ pub(crate) use secret::Secret;
 #[allow(unused_imports, reason = "the types of public fields")]
 pub(crate) use types::{
     AgentEntry, AgentKind, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
-    NamedToken, Profile, PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, TokenSource, Transport, Variable,
+    NamedToken, PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, TokenSource, Transport, Variable,
 };
 
 pub(crate) use problem::Source;
@@ -126,7 +129,7 @@ fn resolve(inputs: Inputs<'_>) -> Result<Loaded, Vec<Problem>> {
     }
     stack.push(layers::defaults());
     let mut layers = Layers { layers: stack, home: environment.home.as_deref() };
-    add_profile(&mut layers, &environment, &mut problems);
+    profile::add(&mut layers, &environment, &mut problems);
     let config = Config::read(&layers, &mut sources, &mut problems);
     let config = config.map(|mut config| {
         coding_agent::apply(&mut config, &sources, &environment, &mut problems);
@@ -140,20 +143,4 @@ fn resolve(inputs: Inputs<'_>) -> Result<Loaded, Vec<Problem>> {
             Err(problems)
         }
     }
-}
-
-/// Puts the layer of the chosen profile below the file and above the defaults.
-fn add_profile(layers: &mut Layers<'_>, environment: &Environment, problems: &mut Vec<Problem>) {
-    // A wrong name is reported when the key is read with all others.
-    let (sources, ignored) = (&mut Sources::new(), &mut Vec::new());
-    let Some(profile) = layers.resolve("profile", &keys::PROFILES, sources, ignored) else {
-        return;
-    };
-    let text = match profile {
-        Profile::Nuncio => include_str!("config/profiles/nuncio.yml"),
-    };
-    let origin = Origin::Profile(keys::PROFILES.name(profile).to_owned());
-    let layer = layers::document(text, &origin, environment, problems);
-    let above_defaults = layers.layers.len().saturating_sub(1);
-    layers.layers.insert(above_defaults, layer);
 }

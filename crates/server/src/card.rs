@@ -2,15 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use ipnet::IpNet;
 use nuncio_protocol::{
-    AgentCard, AgentExtension, AgentInterface, AgentSkill, HttpAuthSecurityScheme, SecurityRequirement, SecurityScheme,
-    StringList, codec, v03,
+    AgentCard, AgentExtension, AgentSkill, HttpAuthSecurityScheme, SecurityRequirement, SecurityScheme, StringList,
+    codec, v03,
 };
 use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -22,14 +22,17 @@ use crate::call::Version;
 use crate::engine::EngineOptions;
 use crate::engine::roster::{Roster, Served};
 use crate::present;
+use crate::profile::Profile;
 
 mod desk;
 mod extended;
 mod signing;
+mod ways;
 
 pub(crate) use desk::Desk;
 pub use extended::ExtendedCard;
 pub use signing::CardSigning;
+pub(crate) use ways::Ways;
 
 /// How many addresses a server may be known under before the oldest card is made anew.
 const MOST_ADDRESSES: usize = 64;
@@ -70,8 +73,13 @@ pub(crate) struct Card {
     /// Everything but the addresses.
     base: AgentCard,
     options: CardOptions,
+    profile: Profile,
     /// The path below which the agent is found.
     below: String,
+    /// The tenant whose agent it is; empty for everybody's.
+    tenant: Arc<str>,
+    /// The ways in, once they are open. Until then HTTP is taken for the only one.
+    ways: Arc<OnceLock<Ways>>,
     modified: HeaderValue,
     made: Mutex<HashMap<(String, Form), Arc<Made>>>,
     /// The extended card for each address.
@@ -85,29 +93,34 @@ pub(crate) struct Cards {
 }
 
 impl Cards {
-    pub(crate) fn new(roster: &Roster, engine: &EngineOptions, options: &CardOptions, protected: bool) -> Self {
-        let card = |served: &[&Served], below: &str| {
+    pub(crate) fn new(
+        roster: &Roster,
+        engine: &EngineOptions,
+        options: &CardOptions,
+        profile: Profile,
+        protected: bool,
+        ways: &Arc<OnceLock<Ways>>,
+    ) -> Self {
+        let card = |served: &[&Served], tenant: &Arc<str>| {
             let mut card = merged(served);
             let extensions = &mut card.capabilities.extensions;
             extensions.retain(|extension| engine.exposure.shows(&extension.uri));
-            let own = present::extensions(engine.exposure);
+            let own = present::extensions(engine.manners.style, engine.exposure);
             // An agent elsewhere may know the same ones.
             let new = own.into_iter().filter(|own| !extensions.iter().any(|known| known.uri == own.uri));
             let new: Vec<AgentExtension> = new.collect();
             extensions.extend(new);
             card.capabilities.push_notifications = Some(engine.push.is_some());
-            Arc::new(Card::new(card, options.clone(), protected, below))
+            profile.shape(&mut card);
+            Arc::new(Card::new(card, options.clone(), profile, protected, tenant.clone(), ways.clone()))
         };
         let tenants: HashSet<&Arc<str>> = roster.all().filter_map(|served| served.tenant.as_ref()).collect();
-        let of_tenant = |tenant: &Arc<str>| {
-            let below = utf8_percent_encode(tenant, NON_ALPHANUMERIC).to_string();
-            (tenant.clone(), card(&roster.of_tenant(tenant), &format!("/{below}")))
-        };
+        let of_tenant = |tenant: &Arc<str>| (tenant.clone(), card(&roster.of_tenant(tenant), tenant));
         let mut everybody = roster.of_tenant("");
         if everybody.is_empty() {
             everybody.push(roster.first());
         }
-        Self { all: card(&everybody, ""), tenants: tenants.into_iter().map(of_tenant).collect() }
+        Self { all: card(&everybody, &Arc::default()), tenants: tenants.into_iter().map(of_tenant).collect() }
     }
 
     /// The card that a tenant is shown.
@@ -146,7 +159,14 @@ struct Made {
 }
 
 impl Card {
-    fn new(agent: AgentCard, options: CardOptions, protected: bool, below: &str) -> Self {
+    fn new(
+        agent: AgentCard,
+        options: CardOptions,
+        profile: Profile,
+        protected: bool,
+        tenant: Arc<str>,
+        ways: Arc<OnceLock<Ways>>,
+    ) -> Self {
         let mut base = agent;
         base.capabilities.streaming = Some(!options.no_streaming);
         base.capabilities.extensions.extend(options.extensions.iter().cloned());
@@ -159,8 +179,12 @@ impl Card {
         }
         let modified = httpdate::fmt_http_date(std::time::SystemTime::now());
         let modified = HeaderValue::from_str(&modified).unwrap_or_else(|_| HeaderValue::from_static(""));
+        let below = match &*tenant {
+            "" => String::new(),
+            name => format!("/{}", utf8_percent_encode(name, NON_ALPHANUMERIC)),
+        };
         let (made, extended) = Default::default();
-        Self { base, options, below: below.to_owned(), modified, made, extended }
+        Self { base, options, profile, below, tenant, ways, modified, made, extended }
     }
 
     /// Whether the agent streams.
@@ -210,6 +234,19 @@ impl Card {
         response
     }
 
+    /// The card for whoever came in another way than by HTTP.
+    pub(crate) fn json(&self) -> Bytes {
+        let form = match self.options.format {
+            CardFormat::V1 => Form::V1,
+            CardFormat::V03 => Form::V03,
+            CardFormat::Union => Form::Union,
+        };
+        let at = self.ways.get().and_then(|ways| ways.http);
+        let base_url = self.options.public_url.clone().or_else(|| Some(format!("http://{}", at?)));
+        let base_url = base_url.unwrap_or_default();
+        self.made(&(base_url.trim_end_matches('/').to_owned() + &self.below), form).body.clone()
+    }
+
     fn made(&self, base_url: &str, form: Form) -> Arc<Made> {
         let mut all = self.made.lock();
         let key = (base_url.to_owned(), form);
@@ -226,7 +263,12 @@ impl Card {
 
     /// The card with its addresses.
     fn at(&self, base_url: &str) -> AgentCard {
-        let mut supported_interfaces = interfaces(base_url);
+        let mut supported_interfaces = match self.ways.get() {
+            Some(ways) => {
+                ways.interfaces(Some(base_url).filter(|_| ways.http.is_some()), self.profile.rpc_path(), &self.tenant)
+            }
+            None => Ways::default().interfaces(Some(base_url), self.profile.rpc_path(), &self.tenant),
+        };
         if self.options.format == CardFormat::V1 {
             supported_interfaces.retain(|i| i.protocol_version == Version::V1.as_str());
         }
@@ -272,23 +314,6 @@ impl Card {
             None => "http://localhost".to_owned(),
         }
     }
-}
-
-/// JSON-RPC first, because most clients know it; the same addresses again for 0.3.
-fn interfaces(base_url: &str) -> Vec<AgentInterface> {
-    let rpc = format!("{base_url}/");
-    let entry = |url: &str, binding: &str, version: Version| AgentInterface {
-        url: url.into(),
-        protocol_binding: binding.into(),
-        tenant: String::new(),
-        protocol_version: version.as_str().into(),
-    };
-    vec![
-        entry(&rpc, "JSONRPC", Version::V1),
-        entry(base_url, "HTTP+JSON", Version::V1),
-        entry(&rpc, "JSONRPC", Version::V03),
-        entry(base_url, "HTTP+JSON", Version::V03),
-    ]
 }
 
 /// The address that a proxy says the client used.

@@ -3,7 +3,7 @@
 //! The engine sees only the 1.0 model. No dialect, profile or transport has a name here.
 //!
 //! * `accept`: what a message means: a new task, the next turn of one, an answer to a running one.
-//! * `schedule`: which turn runs when.
+//! * `schedule`: which turn runs when; `manners`: where servers differ in what may happen at the same time.
 //! * `run` and [`turn`]: one turn, from outside and as the agent sees it.
 //! * `live`, `hub`, `fold`: a task in memory.
 //! * `webhook`: registering who is told about a task.
@@ -32,6 +32,7 @@ mod event;
 mod fold;
 pub(crate) mod hub;
 pub(crate) mod live;
+mod manners;
 mod read;
 mod recover;
 pub mod roster;
@@ -46,6 +47,7 @@ mod webhook;
 
 pub use accept::{Handle, Sent};
 pub use event::{Event, Update};
+pub use manners::Manners;
 pub use read::TaskJson;
 pub use share::PerCaller;
 pub use subscribe::{Close, Over, Subscription};
@@ -113,6 +115,8 @@ pub struct EngineOptions {
     pub approvals: approval::Policy,
     /// What clients see of the agent's inner life.
     pub exposure: Exposure,
+    /// Rules of conversation.
+    pub manners: Manners,
     /// If given, only these tenants exist.
     pub tenants: Option<HashSet<String>>,
     /// Where the files of artifacts go.
@@ -139,6 +143,7 @@ impl Default for EngineOptions {
             idempotent_send: IdempotentSend::Key,
             approvals: approval::Policy::default(),
             exposure: Exposure::default(),
+            manners: Manners::default(),
             tenants: None,
             artifacts: Artifacts::default(),
             push: None,

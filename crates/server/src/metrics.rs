@@ -45,6 +45,7 @@ impl Operation {
 pub enum Binding {
     JsonRpc,
     Rest,
+    Grpc,
 }
 
 const OPERATIONS: [(Operation, &str); 12] = [
@@ -62,7 +63,8 @@ const OPERATIONS: [(Operation, &str); 12] = [
     (Operation::Unknown, "unknown"),
 ];
 
-const BINDINGS: [(Binding, &str); 2] = [(Binding::JsonRpc, "jsonrpc"), (Binding::Rest, "rest")];
+const BINDINGS: [(Binding, &str); 3] =
+    [(Binding::JsonRpc, "jsonrpc"), (Binding::Rest, "rest"), (Binding::Grpc, "grpc")];
 const VERSIONS: [Version; 2] = [Version::V03, Version::V1];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -114,6 +116,28 @@ impl PushMetrics {
     }
 }
 
+/// What comes by Redis.
+#[derive(Default)]
+pub struct RedisMetrics {
+    /// Entries that were carried out.
+    pub requests: Counter,
+    /// Entries that were no requests.
+    pub malformed: Counter,
+    /// Entries that were taken over from workers that are gone.
+    pub taken_over: Counter,
+    /// Entries that nobody could finish.
+    pub given_up: Counter,
+}
+
+impl RedisMetrics {
+    fn register(&self, r: &mut Registry) {
+        r.register("redis_requests", "Entries of the request stream carried out", self.requests.clone());
+        r.register("redis_malformed", "Entries of the request stream that were none", self.malformed.clone());
+        r.register("redis_taken_over", "Entries taken over from workers that are gone", self.taken_over.clone());
+        r.register("redis_given_up", "Entries that no worker could finish", self.given_up.clone());
+    }
+}
+
 /// Everything that is counted.
 pub struct Metrics {
     registry: Registry,
@@ -131,6 +155,8 @@ pub struct Metrics {
     pub refused: Counter,
     /// What webhooks do.
     pub push: PushMetrics,
+    /// What comes by Redis.
+    pub redis: RedisMetrics,
     running: Gauge,
     queued: Gauge,
     in_memory: Gauge,
@@ -165,6 +191,7 @@ impl Metrics {
             connections: Gauge::default(),
             refused: Counter::default(),
             push: PushMetrics::default(),
+            redis: RedisMetrics::default(),
             running: Gauge::default(),
             queued: Gauge::default(),
             in_memory: Gauge::default(),
@@ -183,6 +210,7 @@ impl Metrics {
         r.register("connections", "Open connections", self.connections.clone());
         r.register("connections_refused", "Connections turned away at the limit", self.refused.clone());
         self.push.register(r);
+        self.redis.register(r);
         r.register("turns_running", "Turns under way", self.running.clone());
         r.register("turns_queued", "Turns waiting for a place", self.queued.clone());
         r.register("tasks_in_memory", "Tasks that somebody writes or follows", self.in_memory.clone());

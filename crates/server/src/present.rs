@@ -1,124 +1,149 @@
-//! What an agent reports, as A2A events.
+//! What an agent reports, as A2A events: one file per wire form behind one enum.
 //!
-//! Text becomes one artifact that grows chunk by chunk. Thinking, tools and usage are metadata keyed
-//! by extension, so that a client which does not know them sees a plain stream.
+//! ```text
+//! an agent says             the turn asks its Presenter     which answers with
+//! text, last_text           text                            an update
+//! think, tool               think, tool                     an update, or nothing where it is not shown
+//! status, note              note                            the same
+//! artifact, chunk, file     artifact                        an update
+//! ask, approve              asked                           the status in which the task waits
+//! (an approval is decided)  decided                         an update, or nothing
+//! usage                     usage                           nothing: it is kept until the end
+//! complete, fail, Ok, Err   end                             the last status, and what comes right before it
+//! ```
+//!
+//! A wire form is a file here with a `Presenter` that has these methods, a variant of [`Style`], a variant of
+//! [`Presenter`] and a line in [`extensions`]. Which state a finished turn has is up to `end`: the engine reports
+//! `Completed` and takes what comes back; a task that is to wait then takes its next message as another turn.
 
-use nuncio_protocol::{AgentExtension, Artifact, ArtifactId, Message, Metadata, Part, TaskState, Value, json};
+use nuncio_protocol::{AgentExtension, Artifact, Message, Metadata, TaskState};
 
-use crate::artifact::FILE;
-use crate::engine::approval::HITL;
-use crate::engine::turn::{ToolCall, Usage};
+use crate::engine::approval::{Decision, Request};
+use crate::engine::turn::{ToolCall, ToolStep, Usage};
 use crate::engine::{Exposure, Update};
 
-/// Thinking of the agent: `{"text"}`.
-pub const THINKING: &str = "urn:nuncio:a2a:thinking:v1";
-/// Tool calls: `{"id", "name", "phase", "input"?, "delta"?, "output"?, "error"?}`.
-pub const TOOL: &str = "urn:nuncio:a2a:tool:v1";
-/// Tokens used: `{"inputTokens", "outputTokens", "model"?}`, on the status that ends a turn.
-pub const USAGE: &str = "urn:nuncio:a2a:usage:v1";
-/// What the agent waits for: `{"kind", "id", "options"?, "digest"?, "expires"?, "tool"?, "input"?}`, on the message
-/// that asks; and what was decided: `{"kind": "decision", "id", "digest", "decision", "by", "option"?, "reason"?}`.
-pub const INPUT: &str = "urn:nuncio:a2a:input:v1";
+mod iac_code;
+mod nuncio;
 
-/// The extensions that the events of an agent may carry, as the card declares them.
-pub fn extensions(exposure: Exposure) -> Vec<AgentExtension> {
-    let declare = |uri: &str, description: &str| AgentExtension {
-        uri: uri.into(),
-        description: description.into(),
-        ..AgentExtension::default()
-    };
-    let mut all = Vec::new();
-    if exposure.thinking {
-        all.push(declare(THINKING, "The agent's thinking, in the metadata of status updates"));
-    }
-    if exposure.tools {
-        all.push(declare(TOOL, "Tool calls, in the metadata of status updates"));
-    }
-    all.push(declare(USAGE, "Token usage, in the metadata of the status that ends a turn"));
-    all.push(declare(FILE, "Hash and size of files that are kept apart, in the metadata of artifact parts"));
-    all.push(declare(INPUT, "What an input-required task waits for, in the metadata of its message"));
-    all.push(declare(HITL, "Approvals in the form of kagent, for clients that activate it"));
-    all
+pub use nuncio::{INPUT, THINKING, TOOL, USAGE};
+
+/// A wire form, as a configuration names it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// Text as an artifact that grows, all else as metadata keyed by extension.
+    #[default]
+    Nuncio,
+    /// Text as status messages, all else below `metadata.iac_code`.
+    IacCode,
 }
 
-impl Exposure {
-    /// Whether clients see what belongs to this extension.
-    pub(crate) fn shows(self, extension: &str) -> bool {
-        match extension {
-            THINKING => self.thinking,
-            TOOL => self.tools,
-            _ => true,
-        }
+/// The extensions that the events of an agent may carry, as the card declares them.
+pub fn extensions(style: Style, exposure: Exposure) -> Vec<AgentExtension> {
+    match style {
+        Style::Nuncio => nuncio::extensions(exposure),
+        Style::IacCode => iac_code::extensions(exposure),
     }
 }
 
 /// Turns the reports of one turn into updates.
-pub(crate) struct Presenter {
-    exposure: Exposure,
-    /// The artifact that the turn's text goes to.
-    text: Option<ArtifactId>,
-    usage: Option<Usage>,
+pub(crate) enum Presenter {
+    Nuncio(nuncio::Presenter),
+    IacCode(Box<iac_code::Presenter>),
+}
+
+/// How a turn ends, or where it rests.
+pub(crate) struct Ending {
+    /// What comes right before it. Usually nothing.
+    pub(crate) before: Vec<Update>,
+    pub(crate) last: Update,
+}
+
+/// A file that a tool made.
+pub(crate) struct ToolFile {
+    pub(crate) name: String,
+    pub(crate) media_type: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl From<Update> for Ending {
+    fn from(last: Update) -> Self {
+        Self { before: Vec::new(), last }
+    }
+}
+
+/// The same call on whichever it is.
+macro_rules! each {
+    ($presenter:expr, $it:ident => $call:expr) => {
+        match $presenter {
+            Presenter::Nuncio($it) => $call,
+            Presenter::IacCode($it) => $call,
+        }
+    };
 }
 
 impl Presenter {
-    pub(crate) fn new(exposure: Exposure) -> Self {
-        Self { exposure, text: None, usage: None }
-    }
-
-    /// The turn goes on with another message: its answer is an artifact of its own.
-    pub(crate) fn next_message(&mut self) {
-        self.text = None;
+    pub(crate) fn new(style: Style, exposure: Exposure) -> Self {
+        match style {
+            Style::Nuncio => Self::Nuncio(nuncio::Presenter::new(exposure)),
+            Style::IacCode => Self::IacCode(Box::new(iac_code::Presenter::new(exposure))),
+        }
     }
 
     /// A piece of the answer.
     pub(crate) fn text(&mut self, text: String, last: bool) -> Update {
-        let append = self.text.is_some();
-        let artifact_id = self.text.get_or_insert_with(ArtifactId::fresh).clone();
-        Update::Artifact {
-            artifact: Artifact { artifact_id, parts: vec![Part::text(text)], ..Artifact::default() },
-            append,
-            last_chunk: last,
-            metadata: Metadata::new(),
-        }
-    }
-
-    /// A whole artifact, or a piece of one.
-    pub(crate) fn artifact(artifact: Artifact, append: bool, last_chunk: bool) -> Update {
-        Update::Artifact { artifact, append, last_chunk, metadata: Metadata::new() }
+        each!(self, it => it.text(text, last))
     }
 
     /// A piece of thinking, where it is shown.
-    pub(crate) fn think(&self, text: &str) -> Option<Update> {
-        self.exposure.thinking.then(|| passing(THINKING, json!({ "text": text })))
+    pub(crate) fn think(&mut self, text: &str) -> Option<Update> {
+        each!(self, it => it.think(text))
     }
 
     /// A step of a tool call, where those are shown.
-    pub(crate) fn tool(&self, call: ToolCall<'_>) -> Option<Update> {
-        self.exposure.tools.then(|| passing(TOOL, call.describe()))
+    pub(crate) fn tool(&mut self, call: ToolCall<'_>) -> Option<Update> {
+        each!(self, it => it.tool(call))
+    }
+
+    /// The file that a step of a tool call holds, where such are artifacts.
+    pub(crate) fn tool_file(&self, call: &ToolCall<'_>) -> Option<ToolFile> {
+        match (self, call.step) {
+            (Self::IacCode(_), ToolStep::Completed(result)) => iac_code::file_in(result),
+            _ => None,
+        }
+    }
+
+    /// What the turn does, in words.
+    pub(crate) fn note(&mut self, message: Message) -> Option<Update> {
+        each!(self, it => it.note(message))
+    }
+
+    /// A whole artifact, or a piece of one.
+    pub(crate) fn artifact(&mut self, artifact: Artifact, append: bool, last_chunk: bool) -> Update {
+        each!(self, it => it.artifact(artifact, append, last_chunk))
+    }
+
+    /// A question to the caller, or an approval that is asked for.
+    pub(crate) fn asked(&mut self, message: Message, approval: Option<&Request>) -> Update {
+        each!(self, it => it.asked(message, approval))
     }
 
     /// What was decided about an approval.
-    pub(crate) fn decided(what: Value) -> Update {
-        passing(INPUT, what)
+    pub(crate) fn decided(&mut self, request: &Request, decision: &Decision) -> Option<Update> {
+        each!(self, it => it.decided(request, decision))
     }
 
-    /// Usage is told once, with the status that ends the turn.
+    /// What the turn used; the last report counts.
     pub(crate) fn usage(&mut self, usage: Usage) {
-        self.usage = Some(usage);
+        each!(self, it => it.usage(usage));
     }
 
-    /// The end of the turn, or the point where it rests.
-    pub(crate) fn status(&mut self, state: TaskState, message: Option<Message>) -> Update {
-        let mut metadata = Metadata::new();
-        if let Some(usage) = self.usage.take() {
-            metadata.insert(USAGE.into(), usage.describe());
-        }
-        Update::Status { state, message, metadata }
+    /// The end of the turn in this state, or the point where it rests.
+    pub(crate) fn end(&mut self, state: TaskState, message: Option<Message>) -> Ending {
+        each!(self, it => it.end(state, message))
     }
 }
 
 /// An event on the way, which changes nothing about the state.
-fn passing(extension: &str, what: Value) -> Update {
-    let metadata = Metadata::from_iter([(extension.to_owned(), what)]);
+fn passing(metadata: Metadata) -> Update {
     Update::Status { state: TaskState::Working, message: None, metadata }
 }

@@ -2,22 +2,28 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::agent::Agent;
 use crate::audit::Audit;
 use crate::auth::{Gate, Token};
+use crate::bind::frames::lines;
+use crate::bind::frames::session::Peer;
 use crate::bind::limit::{Pace, StreamShares};
-use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen};
+use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis, stdio, unix};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
+use crate::listeners::Listeners;
 use crate::metrics::Metrics;
+use crate::profile::Profile;
 use crate::store::Store;
 
 /// How long connections may take to end once everything is done.
@@ -32,6 +38,8 @@ pub struct ServerOptions {
     pub http: HttpOptions,
     /// How the card is published.
     pub card: CardOptions,
+    /// Whom the server behaves like. The engine has its manners by itself.
+    pub profile: Profile,
     /// Who may call; nobody listed means everybody.
     pub tokens: Vec<Token>,
     /// Where it is put on record who did what.
@@ -46,6 +54,7 @@ impl Default for ServerOptions {
             engine: EngineOptions::default(),
             http: HttpOptions::default(),
             card: CardOptions::default(),
+            profile: Profile::default(),
             tokens: Vec::new(),
             audit: None,
             drain_timeout: Duration::from_secs(10),
@@ -83,7 +92,7 @@ impl Server {
         let gate = Gate::new(options.tokens);
         let signer = options.engine.push.as_ref().and_then(|push| push.signer.clone());
         let app = App {
-            cards: Desk::new(roster.clone(), &options.engine, options.card, gate.is_closed()),
+            cards: Desk::new(roster.clone(), &options.engine, options.card, options.profile, gate.is_closed()),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             gate,
@@ -92,8 +101,11 @@ impl Server {
             shares: options.http.max_streams_per_caller.map(StreamShares::new),
             audit: options.audit,
             http: options.http,
+            profile: options.profile,
             closing: CancellationToken::new(),
             streams: Arc::default(),
+            sessions: TaskTracker::new(),
+            grpc_alone: OnceLock::new(),
         };
         Self { app: Arc::new(app), drain_timeout: options.drain_timeout }
     }
@@ -110,18 +122,32 @@ impl Server {
         request: http::Request<B>,
     ) -> http::Response<ResponseBody>
     where
-        B: http_body::Body<Data = Bytes> + Unpin,
+        B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
         B::Error: std::fmt::Display,
     {
         self.app.engine.options.artifacts.listening_at(local);
         binding::handle(&self.app, local, remote, request).await.map(ResponseBody)
     }
 
+    /// Serves lines, a JSON-RPC request each, until `reader` is at its end and everything is answered: to stand on
+    /// streams of another kind than [`Listeners`] knows.
+    pub async fn converse<R, W>(&self, reader: R, writer: W)
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        lines::converse(self.app.clone(), Peer::default(), reader, writer).await;
+    }
+
     /// Takes up what a crash left behind, then serves until `shutdown` resolves and the work that runs
     /// has had its time to end.
-    pub async fn run(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+    pub async fn run(self, listeners: impl Into<Listeners>, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let Self { app, drain_timeout } = self;
-        app.engine.options.artifacts.listening_at(listener.local_addr()?);
+        let listeners = listeners.into();
+        app.cards.serving(listeners.ways(&app.http)?);
+        if let Some(address) = listeners.http_address()? {
+            app.engine.options.artifacts.listening_at(address);
+        }
         let taken = app.engine.recover().await.map_err(io::Error::other)?;
         if taken > 0 {
             tracing::info!(tasks = taken, "tasks that were left behind were taken up");
@@ -130,14 +156,47 @@ impl Server {
         let tending = tokio::spawn(app.engine.clone().tend(stop.clone()));
         let delivering = app.engine.push.clone().map(|desk| tokio::spawn(desk.run(stop.clone())));
         let accepting = CancellationToken::new();
-        let listening = tokio::spawn(listen::run(app.clone(), listener, accepting.clone()));
-        shutdown.await;
+        let stdin_ends = listeners.ends_with_stdin();
+        if let Some(address) = listeners.grpc_address()? {
+            let _ = app.grpc_alone.set(address);
+        }
+        let Listeners { http, grpc, unix, stdio, redis } = listeners;
+        let open = |port| tokio::spawn(listen::run(app.clone(), port, accepting.clone()));
+        let listening: Vec<_> = [http, grpc].into_iter().flatten().map(open).collect();
+        let listening_unix = unix.map(|unix| tokio::spawn(unix::run(app.clone(), unix, accepting.clone())));
+        let taking = redis.map(|redis| tokio::spawn(redis::run(app.clone(), redis, accepting.clone())));
+        let stdin_over = CancellationToken::new();
+        if let Some(stdio) = stdio {
+            app.sessions.spawn(stdio::run(app.clone(), stdio, drain_timeout, stdin_over.clone()));
+        }
+        let mut drain_timeout = drain_timeout;
+        tokio::select! {
+            () = shutdown => {}
+            // What was asked for has had its time.
+            () = stdin_over.cancelled(), if stdin_ends => drain_timeout = Duration::ZERO,
+        }
         tracing::info!("shutting down: no new work is taken");
         app.engine.drain(drain_timeout).await;
         accepting.cancel();
         app.closing.cancel();
-        let connections = listening.await.map_err(io::Error::other)?;
-        let _ = tokio::time::timeout(LAST_CALL, connections.wait()).await;
+        app.sessions.close();
+        let ended = async {
+            for listening in listening {
+                let connections = listening.await.map_err(io::Error::other)?;
+                connections.wait().await;
+            }
+            app.sessions.wait().await;
+            io::Result::Ok(())
+        };
+        if let Ok(Err(error)) = tokio::time::timeout(LAST_CALL, ended).await {
+            return Err(error);
+        }
+        if let Some(listening) = listening_unix {
+            let _ = listening.await;
+        }
+        if let Some(taking) = taking {
+            let _ = taking.await;
+        }
         stop.cancel();
         let _ = tending.await;
         if let Some(delivering) = delivering {

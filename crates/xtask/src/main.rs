@@ -1,16 +1,19 @@
-//! What a maintainer runs: `cargo xtask instructions`.
+//! What a maintainer runs: `cargo xtask instructions`, `cargo xtask proto`.
 
 mod instructions;
+mod proto;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask instructions   how many instructions a call costs, counted by valgrind, in memory and on SQLite
+cargo xtask proto          Rust and descriptors from the schemas in crates/protocol/proto
 ";
 
 fn main() -> ExitCode {
     let result = match std::env::args().nth(1).as_deref() {
         Some("instructions") => instructions::run(),
+        Some("proto") => proto::write(),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);

@@ -64,7 +64,7 @@ impl Dialect {
     pub(super) fn new(binding: Binding, version: Version) -> Self {
         match (version, binding) {
             (Version::V1_0, _) => Self::New,
-            (Version::V0_3, Binding::JsonRpc) => Self::OldJsonRpc,
+            (Version::V0_3, Binding::JsonRpc | Binding::RedisStreams) => Self::OldJsonRpc,
             (Version::V0_3, Binding::Rest) => Self::OldRest,
         }
     }

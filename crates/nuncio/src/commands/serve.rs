@@ -1,7 +1,6 @@
 //! `nuncio serve`.
 
 use std::collections::HashSet;
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use nuncio_protocol::AgentExtension;
 use nuncio_server::artifact::{ArtifactStore, Artifacts};
 use nuncio_server::engine::approval::{Policy, Rule};
-use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend};
+use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend, Manners};
 use nuncio_server::metrics::Metrics;
 use nuncio_server::push::guard::{Guard, Openings};
 use nuncio_server::push::keyring::{KeyError, Keyring};
@@ -26,14 +25,16 @@ use crate::failure::{Failure, Kind};
 
 pub(crate) mod agents;
 mod trust;
+mod ways;
 
 /// Runs the command.
 pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failure> {
     let metrics = Metrics::new();
     let store = open_store(config, &metrics).await?;
     let artifacts = open_artifacts(config).await?;
-    let listener = listen(config).await?;
-    let address = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?;
+    let listeners = ways::open(config).await?;
+    let http = listeners.http.as_ref().map(TcpListener::local_addr).transpose();
+    let address = http.map_err(|error| Failure::failed(error.to_string()))?;
     let kin = agents::kin(config);
     let left = kin.end_orphans().await;
     if left > 0 {
@@ -45,8 +46,8 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     options.card.signing = trust::signing(config)?;
     options.audit = trust::audit(config)?;
     let server = Server::with_agents(roster, store, options, metrics);
-    banner(config, address);
-    server.run(listener, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
+    ways::announce(config, address);
+    server.run(listeners, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
 }
 
 /// Opens the store that the configuration names.
@@ -77,10 +78,11 @@ pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Resul
 
 /// Opens the folder for the files of artifacts; tasks in memory have theirs in memory.
 async fn open_artifacts(config: &Config) -> Result<Artifacts, Failure> {
-    if config.store == config::Store::Memory {
-        return Ok(Artifacts::default());
-    }
-    let path = config.data_dir.join("artifacts");
+    let path = match (&config.artifact_dir, config.store) {
+        (Some(path), _) => path.clone(),
+        (None, config::Store::Memory) => return Ok(Artifacts::default()),
+        (None, _) => config.data_dir.join("artifacts"),
+    };
     let at = path.display().to_string();
     let opened = tokio::task::spawn_blocking(move || ArtifactStore::open(path)).await;
     let opened = opened.map_err(|error| Failure::failed(error.to_string()))?;
@@ -88,19 +90,8 @@ async fn open_artifacts(config: &Config) -> Result<Artifacts, Failure> {
     let inline_max = usize::try_from(config.artifact_inline_max).unwrap_or(usize::MAX);
     let mut artifacts = Artifacts::new(store);
     artifacts.inline_max = inline_max;
+    artifacts.file_urls = config.artifact_file_urls;
     Ok(artifacts)
-}
-
-async fn listen(config: &Config) -> Result<TcpListener, Failure> {
-    TcpListener::bind((config.host.as_str(), config.port)).await.map_err(|error| {
-        let (host, port) = (&config.host, config.port);
-        let hint = match error.kind() {
-            std::io::ErrorKind::AddrInUse => ": another process listens there; stop it, or choose another --port",
-            std::io::ErrorKind::AddrNotAvailable => ": this machine does not have that address; choose another --host",
-            _ => "",
-        };
-        Failure::failed(format!("cannot listen on {host}:{port}: {error}{hint}"))
-    })
 }
 
 fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
@@ -125,6 +116,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             },
             approvals: policy(config),
             exposure: exposure(config),
+            manners: Manners { style: config.presenter, ..config.dialect.manners() },
             tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
             artifacts,
             push: None,
@@ -141,6 +133,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             idle_timeout: config.idle_timeout,
             keep_alive: config.keep_alive,
             lenient_version: config.lenient_version,
+            ws_path: Some(config.ws_path.clone()),
         },
         card: CardOptions {
             format: match config.card_format {
@@ -155,6 +148,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             extended: trust::extended(config),
             signing: None,
         },
+        profile: config.dialect,
         tokens: config
             .callers
             .iter()
@@ -166,7 +160,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
 }
 
 /// How webhooks are served, if they are.
-fn push(config: &Config, address: SocketAddr) -> Result<Option<PushOptions>, Failure> {
+fn push(config: &Config, address: Option<SocketAddr>) -> Result<Option<PushOptions>, Failure> {
     if !config.push_notifications {
         return Ok(None);
     }
@@ -197,7 +191,8 @@ fn push(config: &Config, address: SocketAddr) -> Result<Option<PushOptions>, Fai
     if config.store != config::Store::Memory {
         let keyring = Keyring::open_in(&config.data_dir, environment).map_err(unusable)?;
         options.keyring = Some(Arc::new(keyring));
-        let issuer = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let issuer = config.public_url.clone().or_else(|| Some(format!("http://{}", address?)));
+        let issuer = issuer.unwrap_or_else(|| "nuncio".to_owned());
         let signer = Signer::open_in(&config.data_dir, environment, issuer).map_err(unusable)?;
         options.signer = Some(Arc::new(signer));
     }
@@ -206,14 +201,15 @@ fn push(config: &Config, address: SocketAddr) -> Result<Option<PushOptions>, Fai
 }
 
 /// Where the jobs of webhooks are, if not in this process.
-fn queue(config: &Config, address: SocketAddr) -> Result<Option<Arc<Queue>>, Failure> {
+fn queue(config: &Config, address: Option<SocketAddr>) -> Result<Option<Arc<Queue>>, Failure> {
     let Some(url) = config.push_redis_url.as_ref().filter(|_| config.push_backend == PushBackend::RedisStreams) else {
         return Ok(None);
     };
     // The same after a restart, so that a worker takes up again what it had in hand.
     let own_name = || {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        format!("nuncio-{}-{}", host.trim(), address.port())
+        let place = address.map_or_else(|| "local".to_owned(), |address| address.port().to_string());
+        format!("nuncio-{}-{place}", host.trim())
     };
     let queue = Queue::new(RedisOptions {
         url: url.expose().to_owned(),
@@ -236,6 +232,7 @@ pub(super) fn policy(config: &Config) -> Policy {
         allow: rules(&config.allow_tools),
         deny: rules(&config.deny_tools),
         auto_approve: config.auto_approve_permissions,
+        refuse_rest: !config.interactive_permissions,
     }
 }
 
@@ -252,38 +249,6 @@ fn extension(extension: &config::Extension) -> AgentExtension {
         description: extension.description.clone().unwrap_or_default(),
         required: extension.required,
         params: extension.params.clone().unwrap_or_default(),
-    }
-}
-
-/// Tells a person where the server is and what to try. Machines read the log instead.
-fn banner(config: &Config, address: SocketAddr) {
-    let url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
-    let store = match config.store {
-        config::Store::Memory => "in memory; gone when the server stops".to_owned(),
-        config::Store::Sqlite => config.data_dir.join("nuncio.db").display().to_string(),
-    };
-    let access = match config.callers.len() {
-        0 => "open to everyone who reaches this address".to_owned(),
-        1 => "one bearer token".to_owned(),
-        n => format!("{n} bearer tokens"),
-    };
-    let token = if config.callers.is_empty() { "" } else { " --token <TOKEN>" };
-    let text = format!(
-        "nuncio {version} is listening\n\n  \
-         card    {url}/.well-known/agent-card.json\n  \
-         agent   {agent}\n  \
-         store   {store}\n  \
-         access  {access}\n\n\
-         Try it:\n\n  \
-         nuncio client call --url {url}/{token} --prompt \"hello\" --stream\n",
-        version = env!("CARGO_PKG_VERSION"),
-        agent = agents::describe(config),
-    );
-    if std::io::stderr().is_terminal() || config.log == config::LogFormat::Text {
-        eprintln!("{text}");
-    } else {
-        let card = format!("{url}/.well-known/agent-card.json");
-        tracing::info!(%address, card, store, access, "listening");
     }
 }
 

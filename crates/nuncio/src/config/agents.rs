@@ -348,7 +348,7 @@ fn agent(node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Ag
 }
 
 /// Skills for the card: ids, or mappings.
-fn skills(node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Vec<Skill>> {
+pub(super) fn skills(node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Vec<Skill>> {
     let listed = items(node, "a list of skills", spot, problems)?;
     let mut all = Vec::new();
     for (index, item) in listed.iter().enumerate() {

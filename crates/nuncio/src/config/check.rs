@@ -10,7 +10,7 @@ use super::kind::check_token;
 use super::layers::Sources;
 use super::problem::{Origin, Problem, Source, Spot};
 use super::secret::Secret;
-use super::types::{Caller, PushBackend, TokenSource};
+use super::types::{Caller, PushBackend, TokenSource, Transport};
 
 /// No token is longer than this.
 const LONGEST_TOKEN: u64 = 64 * 1024;
@@ -24,14 +24,23 @@ pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<P
     config.callers = callers(config, sources, problems);
     // A wrong token is one problem, not two.
     let readable = problems.len() == before && DOOR.iter().all(|key| sources.contains_key(key));
-    let open = config.callers.is_empty() && !is_loopback(&config.host);
-    if readable && open && !config.allow_open {
+    let grpc = config.grpc_host.as_ref().filter(|_| config.has_grpc_port()).map(|host| ("grpc-host", host));
+    let ports = config.has_http_port().then_some(("host", &config.host)).into_iter().chain(grpc);
+    let open = config.callers.is_empty() && !config.allow_open;
+    for (key, host) in ports.filter(|(_, host)| readable && open && !is_loopback(host)) {
         let message = format!(
-            "`{}` can be reached from other machines, and no token protects it; set `token`, \
+            "`{host}` can be reached from other machines, and no token protects it; set `token`, \
              `token-file` or `tokens`, or say `allow-open: true` if everybody may use this agent",
-            config.host
         );
-        problems.push(spot(sources, "host").problem(message));
+        problems.push(spot(sources, key).problem(message));
+    }
+    if config.serves(Transport::Unix) && config.socket_path.is_none() {
+        let message = "`unix` needs `socket-path`, such as `/run/user/1000/nuncio.sock`";
+        problems.push(spot(sources, "transport").problem(message));
+    }
+    if config.serves(Transport::RedisStreams) && config.redis_url.is_none() {
+        let message = "`redis-streams` needs `redis-url`, such as `redis://localhost:6379/0`";
+        problems.push(spot(sources, "transport").problem(message));
     }
     if let Err(message) = config.signing_keys() {
         problems.push(spot(sources, "signing-keys").problem(message));
@@ -39,6 +48,28 @@ pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<P
     if config.push_backend == PushBackend::RedisStreams && config.push_redis_url.is_none() {
         let message = "`redis-streams` needs `push-redis-url`, such as `redis://localhost:6379/0`";
         problems.push(spot(sources, "push-backend").problem(message));
+    }
+}
+
+impl Config {
+    /// Whether this way in is asked for.
+    pub(crate) fn serves(&self, transport: Transport) -> bool {
+        self.transport.contains(&transport)
+    }
+
+    /// Whether gRPC has a port of its own.
+    pub(crate) fn has_grpc_port(&self) -> bool {
+        let asked = self.serves(Transport::Grpc) || self.serves(Transport::GrpcJsonRpc);
+        asked && (self.grpc_host.is_some() || self.grpc_port.is_some())
+    }
+
+    /// Whether the HTTP port is opened: for itself, or for what goes over it.
+    pub(crate) fn has_http_port(&self) -> bool {
+        self.transport.iter().any(|transport| match transport {
+            Transport::Http | Transport::WebSocket => true,
+            Transport::Grpc | Transport::GrpcJsonRpc => !self.has_grpc_port(),
+            Transport::Stdio | Transport::Unix | Transport::RedisStreams => false,
+        })
     }
 }
 

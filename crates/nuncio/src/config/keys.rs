@@ -8,22 +8,27 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use nuncio_server::Profile;
 use nuncio_server::engine::approval::Rule;
+use nuncio_server::present::Style;
 use serde_json::Value as Json;
 
 use super::address::{Host, PublicUrl, StoreUrl};
 use super::agents::{AGENTS, AgentList, CommandLine, Folders, Rules, Variables};
+use super::card::{MediaTypes, Skills};
 use super::choice::Choice;
 use super::entry::{Extensions, Tokens};
 use super::kind::{Count, Flag, Kind, Maybe, Path, Port, SecretText, Size, Text, Time, TimeOrOff};
 use super::layers::{Layers, Sources, default_of};
-use super::list::{Blocks, Exposure, Hosts, Networks, Tenants, Transports};
+use super::list::{Blocks, Exposure, Hosts, Networks, Tenants};
 use super::problem::Problem;
+use super::profile::ProfileName;
 use super::secret::Secret;
 use super::signing::{KeyEntry, SigningKeys};
+use super::transport::{Transports, UrlPath, Users};
 use super::types::{
     AgentEntry, AgentKind, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
-    NamedToken, Profile, PromptBy, PushBackend, PushEvents, Store, Thinking, Transport, Variable,
+    NamedToken, PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, Transport, Variable,
 };
 
 /// What is known about a key apart from its type.
@@ -103,10 +108,38 @@ keys! {
     ["host"] host: String, Host, "127.0.0.1";
     /// Port to listen on. 0 takes any free port.
     ["port"] port: u16, Port, "41242";
-    /// Transport, or list of transports, to serve: `http`.
+    /// Transport, or list of transports, to serve: `http` (with WebSocket and gRPC on the same port), `websocket`, `stdio`, `unix`, `grpc`, `grpc-jsonrpc`, `redis-streams`.
     ["transport"] transport: Vec<Transport>, Transports, "http";
-    /// Wire form of events, and a set of defaults: `nuncio`.
-    ["profile"] profile: Profile, PROFILES, "nuncio";
+    /// Path of WebSocket on the HTTP port.
+    ["ws-path"] ws_path: String, UrlPath, "/ws";
+    /// Unix socket to serve on. `unix` needs it.
+    ["socket-path"] socket_path: Option<PathBuf>, Maybe(Path);
+    /// List of the users, by name or number, who may use the Unix socket beside the one who runs the server.
+    ["socket-users"] socket_users: Vec<String>, Users;
+    /// Whether callers on stdio and on the Unix socket are known by their user where others have to authenticate.
+    ["trust-local"] trust_local: bool, Flag, "false";
+    /// Address or name for gRPC on a port of its own. Without it, `host`.
+    ["grpc-host"] grpc_host: Option<String>, Maybe(Host);
+    /// Port of its own for gRPC. 0 takes any free port. Without it and `grpc-host`, gRPC is on the HTTP port.
+    ["grpc-port"] grpc_port: Option<u16>, Maybe(Port);
+    /// Redis for `redis-streams`: `redis://…` or `rediss://…`. It may hold a password.
+    ["redis-url"] redis_url: Option<Secret>, Maybe(SecretText);
+    /// Redis stream of requests.
+    ["request-stream"] request_stream: String, Text, "iac-code:a2a:requests";
+    /// Redis stream of responses, for requests that name none.
+    ["response-stream"] response_stream: String, Text, "iac-code:a2a:responses";
+    /// Redis consumer group of the servers that share the requests.
+    ["consumer-group"] consumer_group: String, Text, "iac-code";
+    /// Whom the server stands in for, and a set of defaults: `nuncio`, `iac-code`, or the path of a file of one's own.
+    ["profile"] profile: String, ProfileName, "nuncio";
+    /// Wire form of what agents report: `nuncio` or `iac-code`.
+    ["presenter"] presenter: Style, Choice { what: "presenter", names: &[
+        ("nuncio", Style::Nuncio), ("iac-code", Style::IacCode),
+    ] }, "nuncio";
+    /// Whose rules for paths, ids, tasks and conversations hold: `nuncio` or `iac-code`.
+    ["dialect"] dialect: Profile, Choice { what: "dialect", names: &[
+        ("nuncio", Profile::Nuncio), ("iac-code", Profile::IacCode),
+    ] }, "nuncio";
     /// Agent to serve: `demo`, `claude-code`, `codex`, `codex-exec`, `cursor`, `opencode`, `gemini`, `qwen`, `vibe`, `goose`, `generic`, `acp` or `upstream`.
     ["agent"] agent: AgentKind, AGENTS, "demo";
     /// The agent's program with its first arguments, if it is not the usual one of its kind. What follows `--` on the command line is the same.
@@ -125,6 +158,12 @@ keys! {
     ["workspace"] workspace: PathBuf, Path, ".";
     /// List of folders below which requests may name one. Without it, only `workspace` and what is below.
     ["workspace-roots"] workspace_roots: Vec<PathBuf>, Folders;
+    /// Whether a folder that a request names is made if it is missing.
+    ["workspace-create"] workspace_create: bool, Flag, "false";
+    /// Further media types whose parts are read as text: a list, or names with commas.
+    ["text-types"] text_types: Vec<String>, MediaTypes;
+    /// Further media types whose parts are attachments: a list, or names with commas.
+    ["binary-types"] binary_types: Vec<String>, MediaTypes;
     /// Whether agents are told about the repository that they work in, before every prompt.
     ["context-pack"] context_pack: bool, Flag, "false";
     /// List of variables that the agent's program gets: `NAME` from the server's environment, or `NAME=value`.
@@ -141,12 +180,22 @@ keys! {
     ["context-idle-timeout"] context_idle_timeout: Duration, Time { zero: false }, "1h";
     /// Largest file that an event carries itself. Larger ones are downloaded from `/artifacts/…`.
     ["artifact-inline-max"] artifact_inline_max: u64, Size { min: 0, max: 1 << 30 }, "256KiB";
+    /// Directory for files of artifacts. Without it, `artifacts` below `data-dir`; with `store: memory`, they are in memory.
+    ["artifact-dir"] artifact_dir: Option<PathBuf>, Maybe(Path);
+    /// How the URL of a stored file begins: `http`, or `file` for clients on the same machine.
+    ["artifact-urls"] artifact_file_urls: bool, Choice { what: "value", names: &[("http", false), ("file", true)] }, "http";
     /// Name on the agent's card. Without it, the agent's own.
     ["name"] name: Option<String>, Maybe(Text);
     /// Description on the agent's card. Without it, the agent's own.
     ["description"] description: Option<String>, Maybe(Text);
     /// Version of the agent on its card. Without it, the agent's own.
     ["agent-version"] agent_version: Option<String>, Maybe(Text);
+    /// List of skills on the agent's card, each an id or `{id, name, description, tags, examples}`. Without it, the agent's own.
+    ["skills"] skills: Vec<Skill>, Skills;
+    /// List of media types that the card says the agent takes. Without it, the agent's own.
+    ["input-modes"] input_modes: Vec<String>, MediaTypes;
+    /// List of media types that the card says the agent gives. Without it, the agent's own.
+    ["output-modes"] output_modes: Vec<String>, MediaTypes;
     /// Where tasks are kept: `sqlite` (below `data-dir`) or `memory`.
     ["store"] store: Store, StoreUrl, "sqlite";
     /// Directory for the database and other files.
@@ -189,6 +238,8 @@ keys! {
     ["thinking-exposure"] thinking_exposure: Vec<Thinking>, Exposure, "tool-trace";
     /// Whether every permission that the agent asks for is granted without asking anybody.
     ["auto-approve-permissions"] auto_approve_permissions: bool, Flag, "false";
+    /// Whether callers are asked for permissions that nothing else decides. If not, those are refused.
+    ["interactive-permissions"] interactive_permissions: bool, Flag, "true";
     /// List of tools that need no permission: `Read`, `Bash(git *)`, `mcp__*`.
     ["allow-tools"] allow_tools: Vec<(String, Rule)>, Rules;
     /// List of tools that never get permission. It counts before everything else.
@@ -299,6 +350,3 @@ keys! {
         ("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json),
     ] }, "auto";
 }
-
-/// The profiles, which are looked up before the other keys are read.
-pub(crate) const PROFILES: Choice<Profile> = Choice { what: "profile", names: &[("nuncio", Profile::Nuncio)] };

@@ -20,10 +20,13 @@ const PREFIX: &str = "NUNCIO_";
 /// A key, the name of the environment variable that other programs use for the same, and how its values read here.
 type OldVariable = (&'static str, &'static str, fn(&str) -> String);
 
-const OLD_VARIABLES: [OldVariable; 13] = [
+const OLD_VARIABLES: [OldVariable; 16] = [
     ("push-allowed-hosts", "PUSH_NOTIFICATION_ALLOWED_HOSTS", same),
     ("push-allowed-cidrs", "PUSH_NOTIFICATION_ALLOWED_CIDRS", same),
     ("token", "IACCODE_A2A_HTTP_TOKEN", same),
+    ("workspace-roots", "IACCODE_A2A_ALLOWED_CWDS", paths),
+    ("text-types", "IACCODE_A2A_TEXT_MIME_TYPES", same),
+    ("binary-types", "IACCODE_A2A_MULTIMODAL_MIME_TYPES", same),
     ("agent", "AGENT_ADAPTER", same),
     ("model", "AGENT_MODEL", same),
     ("workspace", "AGENT_REPO_PATH", same),
@@ -38,6 +41,11 @@ const OLD_VARIABLES: [OldVariable; 13] = [
 
 fn same(text: &str) -> String {
     text.to_owned()
+}
+
+/// Paths are separated as in `PATH`.
+fn paths(text: &str) -> String {
+    text.replace(':', ",")
 }
 
 fn milliseconds(text: &str) -> String {
@@ -130,6 +138,18 @@ impl Entry {
     /// A value that is no part of a file.
     pub(crate) fn loose(text: impl Into<String>, origin: Origin) -> Self {
         Self { node: Node::loose(text), origin, line: None }
+    }
+
+    /// Reads a value that belongs to one layer alone.
+    pub(crate) fn read<K: Kind>(
+        &self,
+        key: &str,
+        kind: &K,
+        home: Option<&Path>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<K::Value> {
+        let spot = Spot { key: key.to_owned(), origin: &self.origin, line: self.line, home };
+        kind.read(&self.node, &spot, problems)
     }
 
     fn source(&self) -> Source {
@@ -246,7 +266,7 @@ pub(crate) fn document_of(
 }
 
 /// Every spelling of every key.
-fn spellings() -> Vec<Named> {
+pub(crate) fn spellings() -> Vec<Named> {
     let names = |key: &Key| {
         let name = key.name();
         key.names.iter().map(move |spelling| (*spelling, name))

@@ -9,7 +9,7 @@ use super::choice::Choice;
 use super::kind::{Kind, Text, fail};
 use super::node::{Node, Value};
 use super::problem::{Origin, Problem, Spot};
-use super::types::{Thinking, Transport};
+use super::types::Thinking;
 
 /// The items of a list; anything else is a problem.
 pub(super) fn items<'a>(
@@ -25,7 +25,7 @@ pub(super) fn items<'a>(
 }
 
 /// The words of a list, or of one text with commas or semicolons, each with its place.
-fn words<'s>(node: &Node, spot: &Spot<'s>) -> Option<Vec<(String, Spot<'s>)>> {
+pub(super) fn words<'s>(node: &Node, spot: &Spot<'s>) -> Option<Vec<(String, Spot<'s>)>> {
     let split = |text: &str, spot: &Spot<'s>| -> Vec<(String, Spot<'s>)> {
         text.split([',', ';'])
             .map(|word| (word.trim().to_lowercase(), spot.clone()))
@@ -46,54 +46,6 @@ fn words<'s>(node: &Node, spot: &Spot<'s>) -> Option<Vec<(String, Spot<'s>)>> {
             Some(all)
         }
         _ => None,
-    }
-}
-
-/// The ways in. Names are read without regard to case, `_` as `-`.
-pub(crate) struct Transports;
-
-const TRANSPORTS: Choice<Transport> = Choice { what: "transport", names: &[("http", Transport::Http)] };
-
-const TRANSPORT_ALIASES: [(&str, Transport); 5] = [
-    ("jsonrpc", Transport::Http),
-    ("json-rpc", Transport::Http),
-    ("http+jsonrpc", Transport::Http),
-    ("http-jsonrpc", Transport::Http),
-    ("https", Transport::Http),
-];
-
-impl Kind for Transports {
-    type Value = Vec<Transport>;
-
-    fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Self::Value> {
-        let supported = TRANSPORTS.list();
-        let Some(words) = words(node, spot).filter(|words| !words.is_empty()) else {
-            let expected = format!("one transport or a list of them (supported: {supported})");
-            return fail(problems, spot.wrong(node, expected));
-        };
-        let mut transports = Vec::new();
-        for (word, spot) in words {
-            let name = word.replace('_', "-");
-            let mut known = TRANSPORTS.names.iter().chain(&TRANSPORT_ALIASES);
-            match known.find(|(known, _)| *known == name) {
-                Some((_, transport)) if transports.contains(transport) => {}
-                Some((_, transport)) => transports.push(*transport),
-                None => problems
-                    .push(spot.problem(format_args!("unsupported transport `{word}`; supported values: {supported}"))),
-            }
-        }
-        (!transports.is_empty()).then_some(transports)
-    }
-
-    fn show(&self, value: &Self::Value) -> Json {
-        value.iter().map(|item| TRANSPORTS.name(*item)).collect()
-    }
-
-    fn schema(&self) -> Json {
-        let names = TRANSPORTS.names.iter().chain(&TRANSPORT_ALIASES);
-        let names: Vec<&str> = names.map(|(name, _)| *name).collect();
-        let one = json!({"type": "string", "examples": names});
-        json!({"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})
     }
 }
 

@@ -11,15 +11,20 @@ use super::secret::Secret;
 /// A way in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
-    /// JSON-RPC, REST and SSE on one port.
+    /// Everything that goes over one port: JSON-RPC, REST, server-sent events, WebSocket, gRPC.
     Http,
-}
-
-/// The wire form of what agents report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Profile {
-    /// Plain A2A.
-    Nuncio,
+    /// The same port: WebSocket is always there.
+    WebSocket,
+    /// The streams of the process itself.
+    Stdio,
+    /// A socket in the file system.
+    Unix,
+    /// The HTTP port, or one of its own.
+    Grpc,
+    /// JSON-RPC in envelopes of gRPC, where gRPC is.
+    GrpcJsonRpc,
+    /// Streams in Redis.
+    RedisStreams,
 }
 
 /// Which agent is served.

@@ -110,10 +110,25 @@ fn durations_and_sizes_say_how_they_are_written() {
 }
 
 #[test]
+fn transports_that_need_an_address_say_so() {
+    assert!(problem("transport: unix").contains("`unix` needs `socket-path`"));
+    assert!(problem("transport: [http, redis]").contains("`redis-streams` needs `redis-url`"));
+    assert!(problem("ws-path: ws").contains("a path such as `/ws`"));
+    // Nobody is let in from elsewhere where no port is opened.
+    assert!(problem("transport: grpc\ngrpc-host: 0.0.0.0").contains("can be reached from other machines"));
+    let place = Place::new("transport: stdio\nhost: 0.0.0.0");
+    assert_eq!(place.shown("transport", &[]).0, serde_json::json!(["stdio"]));
+}
+
+#[test]
 fn names_outside_the_list_are_refused_with_the_list() {
     for (file, list) in [
-        ("transport: [http, carrier-pigeon]", "unsupported transport `carrier-pigeon`; supported values: http"),
-        ("profile: x", "unknown profile `x`; supported values: nuncio"),
+        (
+            "transport: [http, carrier-pigeon]",
+            "unsupported transport `carrier-pigeon`; supported values: http, websocket, stdio, unix, grpc, \
+             grpc-jsonrpc, redis-streams",
+        ),
+        ("profile: x", "or the path of a file"),
         ("agent: x", "generic, acp, upstream"),
         ("store: x", "supported values: sqlite, memory"),
         ("durability: x", "supported values: full, normal"),

@@ -19,6 +19,17 @@ fn transport_and_card_format_have_their_other_spellings() {
         let place = Place::new(&format!("transport: [{name}, http]"));
         assert_eq!(place.shown("transport", &[]).0, serde_json::json!(["http"]));
     }
+    for (file, names) in [
+        ("[ws, WSS]", "websocket"),
+        ("unix_socket\nsocket-path: /a", "unix"),
+        ("grpcs", "grpc"),
+        ("grpc+jsonrpc", "grpc-jsonrpc"),
+        ("[redis, redis_stream]\nredis-url: redis://a", "redis-streams"),
+        ("stdio", "stdio"),
+    ] {
+        let place = Place::new(&format!("transport: {file}"));
+        assert_eq!(place.shown("transport", &[]).0, serde_json::json!([names]), "{file}");
+    }
     for (file, value) in [("1.0", "1.0"), ("0.3", "0.3"), ("'1.0'", "1.0"), ("union", "union")] {
         let place = Place::new(&format!("card-format: {file}"));
         assert_eq!(place.shown("card-format", &[]).0, value);

@@ -141,6 +141,7 @@ pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Res
     if call.scope.tenant.len() > LONGEST_TENANT {
         return Err(Error::invalid("tenant", "is longer than 512 characters"));
     }
+    app.profile.check(&request)?;
     let id = CALLS.fetch_add(1, Ordering::Relaxed);
     let (operation, version) = (request.operation(), call.version.as_str());
     let span = tracing::debug_span!("call", call = id, ?operation, version, caller = %call.scope);
@@ -261,6 +262,7 @@ async fn subscribe(app: &App, call: &Call, request: &SubscribeToTaskRequest) -> 
     // 0.3 clients end their stream at a `final` status, which input-required is, and expect the task
     // of a finished one instead of an error.
     let (close, over) = match call.version {
+        Version::V1 if app.engine.options.manners.rest_is_over => (Close::WhenInputRequired, Over::Refuse),
         Version::V1 => (Close::WhenOver, Over::Refuse),
         Version::V03 => (Close::WhenInputRequired, Over::Show),
     };

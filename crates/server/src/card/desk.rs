@@ -1,29 +1,45 @@
 //! The cards of a server, made anew when an agent describes itself differently.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ipnet::IpNet;
 use parking_lot::RwLock;
 
-use super::{CardOptions, CardSigning, Cards};
+use super::{CardOptions, CardSigning, Cards, Ways};
 use crate::engine::EngineOptions;
 use crate::engine::roster::Roster;
+use crate::profile::Profile;
 
 /// Where the cards lie.
 pub(crate) struct Desk {
     roster: Roster,
     engine: EngineOptions,
     options: CardOptions,
+    profile: Profile,
     protected: bool,
+    ways: Arc<OnceLock<Ways>>,
     /// With the revision of the agents that they describe.
     cards: RwLock<(u64, Arc<Cards>)>,
 }
 
 impl Desk {
-    pub(crate) fn new(roster: Roster, engine: &EngineOptions, options: CardOptions, protected: bool) -> Self {
-        let cards = Arc::new(Cards::new(&roster, engine, &options, protected));
+    pub(crate) fn new(
+        roster: Roster,
+        engine: &EngineOptions,
+        options: CardOptions,
+        profile: Profile,
+        protected: bool,
+    ) -> Self {
+        let ways = Arc::default();
+        let cards = Arc::new(Cards::new(&roster, engine, &options, profile, protected, &ways));
         let cards = RwLock::new((revision(&roster), cards));
-        Self { roster, engine: engine.clone(), options, protected, cards }
+        Self { roster, engine: engine.clone(), options, profile, protected, ways, cards }
+    }
+
+    /// Notes which ways in are open, before anybody can come in.
+    pub(crate) fn serving(&self, ways: Ways) {
+        // A server runs once.
+        let _ = self.ways.set(ways);
     }
 
     /// What cards are signed with.
@@ -45,7 +61,9 @@ impl Desk {
                 return made.1.clone();
             }
         }
-        let cards = Arc::new(Cards::new(&self.roster, &self.engine, &self.options, self.protected));
+        let (profile, protected) = (self.profile, self.protected);
+        let cards = Cards::new(&self.roster, &self.engine, &self.options, profile, protected, &self.ways);
+        let cards = Arc::new(cards);
         *self.cards.write() = (revision, cards.clone());
         cards
     }

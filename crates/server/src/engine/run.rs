@@ -12,6 +12,7 @@ use super::live::{Live, WriteError};
 use super::schedule::{Job, Stop};
 use super::turn::Turn;
 use crate::agent::AgentError;
+use crate::present::Ending;
 
 /// How the agent left its turn.
 enum Outcome {
@@ -139,14 +140,13 @@ impl Engine {
 fn close(live: &Arc<Live>, turn: &mut Turn, outcome: Outcome) -> Result<Option<Message>, WriteError> {
     let (state, text) = match outcome {
         Outcome::Done if !turn.ended() => {
-            let update = turn.closing(TaskState::Completed, None);
-            return live.end_or_next(update);
+            let last = lead_up(live, turn.closing(TaskState::Completed, None))?;
+            return if last.ends_task() { live.end_or_next(last) } else { live.rest_or_next(last) };
         }
         // The agent has said how its turn ends. A task that is to wait may have its next message already.
         Outcome::Done | Outcome::Rests => {
             let message = Message::from_agent(vec![Part::text("Waiting for an answer")]);
-            let update = turn.closing(TaskState::InputRequired, Some(message));
-            return live.rest_or_next(update);
+            return live.rest_or_next(turn.closing(TaskState::InputRequired, Some(message)).last);
         }
         Outcome::Failed(text) | Outcome::Stopped(Some(Stop::TimedOut(text))) => (TaskState::Failed, Some(text)),
         Outcome::Stopped(Some(Stop::Canceled)) => (TaskState::Canceled, None),
@@ -154,7 +154,16 @@ fn close(live: &Arc<Live>, turn: &mut Turn, outcome: Outcome) -> Result<Option<M
         Outcome::Stopped(None) => (TaskState::Failed, Some("The agent stopped".into())),
     };
     let message = text.map(|text| Message::from_agent(vec![Part::text(text)]));
-    live.write(turn.closing(state, message)).map(|_| None)
+    let last = lead_up(live, turn.closing(state, message))?;
+    live.write(last).map(|_| None)
+}
+
+/// Writes what comes right before the end, and returns the end.
+fn lead_up(live: &Arc<Live>, ending: Ending) -> Result<Update, WriteError> {
+    for update in ending.before {
+        live.write(update)?;
+    }
+    Ok(ending.last)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {

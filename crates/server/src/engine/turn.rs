@@ -13,7 +13,7 @@ use super::event::Update;
 use super::live::{Live, WriteError};
 use super::schedule::Control;
 use crate::agent::AgentError;
-use crate::present::{INPUT, Presenter};
+use crate::present::{Ending, INPUT, Presenter};
 use crate::store::{Seq, Session, SessionKey};
 
 mod files;
@@ -146,7 +146,7 @@ impl Turn {
         message: Message,
         resumed: bool,
     ) -> Self {
-        let presenter = Presenter::new(engine.options.exposure);
+        let presenter = Presenter::new(engine.options.manners.style, engine.options.exposure);
         Self { engine, live, control, message, resumed, presenter, ended: false }
     }
 
@@ -248,6 +248,9 @@ impl Turn {
 
     /// Reports a step of a tool call.
     pub async fn tool(&mut self, call: ToolCall<'_>) -> Result<(), AgentError> {
+        if let Some(file) = self.presenter.tool_file(&call) {
+            self.file(&file.name, &file.media_type, file.bytes).await?;
+        }
         let update = self.presenter.tool(call);
         self.emit_some(update).await
     }
@@ -260,19 +263,22 @@ impl Turn {
     /// The same, with more for those who know the extensions of `metadata`.
     pub async fn note(&mut self, text: impl Into<String>, metadata: Metadata) -> Result<(), AgentError> {
         let message = Message { metadata, ..Message::from_agent(vec![Part::text(text)]) };
-        self.emit(Update::Status { state: TaskState::Working, message: Some(message), metadata: Metadata::new() }).await
+        let update = self.presenter.note(message);
+        self.emit_some(update).await
     }
 
     /// Hands over a whole artifact.
     pub async fn artifact(&mut self, artifact: Artifact) -> Result<(), AgentError> {
         let artifact = self.keep_apart(artifact, false).await?;
-        self.emit(Presenter::artifact(artifact, false, true)).await
+        let update = self.presenter.artifact(artifact, false, true);
+        self.emit(update).await
     }
 
     /// Hands over a piece of an artifact; `append` adds it to the one with the same id.
     pub async fn chunk(&mut self, artifact: Artifact, append: bool, last: bool) -> Result<(), AgentError> {
         let artifact = self.keep_apart(artifact, append).await?;
-        self.emit(Presenter::artifact(artifact, append, last)).await
+        let update = self.presenter.artifact(artifact, append, last);
+        self.emit(update).await
     }
 
     /// Reports usage; the last report counts.
@@ -327,15 +333,15 @@ impl Turn {
             Some(decision) => decision,
             None => self.ask_for(&request, wait).await?,
         };
-        let update = Presenter::decided(request.record(&decision));
-        self.emit(update).await?;
+        let update = self.presenter.decided(&request, &decision);
+        self.emit_some(update).await?;
         Ok(decision)
     }
 
     async fn ask_for(&mut self, request: &Request, wait: Duration) -> Result<Decision, AgentError> {
         let hitl = self.message.extensions.iter().any(|uri| uri == HITL);
         for _ in 0..ASK_AGAIN {
-            let asked = self.put_message(request.message(INPUT, hitl)).await?;
+            let asked = self.put_message(request.message(INPUT, hitl), Some(request)).await?;
             let Some(message) = self.wait_for_answer(asked, wait).await? else { break };
             if let Some(decision) = request.decided_by(&message) {
                 return Ok(decision);
@@ -372,11 +378,11 @@ impl Turn {
     async fn put_question(&mut self, text: &str, about: Value) -> Result<Seq, AgentError> {
         let mut message = Message::from_agent(vec![Part::text(text)]);
         message.metadata.insert(INPUT.into(), about);
-        self.put_message(message).await
+        self.put_message(message, None).await
     }
 
-    async fn put_message(&mut self, message: Message) -> Result<Seq, AgentError> {
-        let update = self.presenter.status(TaskState::InputRequired, Some(message));
+    async fn put_message(&mut self, message: Message, approval: Option<&Request>) -> Result<Seq, AgentError> {
+        let update = self.presenter.asked(message, approval);
         self.put(update).await
     }
 
@@ -413,8 +419,11 @@ impl Turn {
     }
 
     async fn finish_with(&mut self, state: TaskState, message: Option<Message>) -> Result<(), AgentError> {
-        let update = self.presenter.status(state, message);
-        self.emit(update).await?;
+        let Ending { before, last } = self.presenter.end(state, message);
+        for update in before {
+            self.emit(update).await?;
+        }
+        self.emit(last).await?;
         self.ended = true;
         Ok(())
     }
@@ -456,18 +465,18 @@ impl Turn {
         self.ended
     }
 
-    /// The status that ends the turn when the agent has not said how.
-    pub(crate) fn closing(&mut self, state: TaskState, message: Option<Message>) -> Update {
-        self.presenter.status(state, message)
+    /// What ends the turn when the agent has not said how.
+    pub(crate) fn closing(&mut self, state: TaskState, message: Option<Message>) -> Ending {
+        self.presenter.end(state, message)
     }
 
     /// Goes on with a message that arrived meanwhile. Its answer is an artifact of its own.
     pub(crate) fn take(&mut self, message: Message) {
-        self.presenter = Presenter::new(self.engine.options.exposure);
+        let options = &self.engine.options;
+        self.presenter = Presenter::new(options.manners.style, options.exposure);
         self.message = message;
         self.resumed = false;
         self.ended = false;
-        self.presenter.next_message();
     }
 }
 

@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use nuncio_protocol::PushId;
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::streams::{StreamAutoClaimReply, StreamId, StreamReadReply};
-use redis::{Client, RedisError, Script, cmd};
+use redis::streams::StreamId;
+use redis::{RedisError, Script, cmd};
 use tokio::sync::Notify;
 
 use super::desk::{Slot, now};
+use crate::group::Group;
 use crate::store::{Micros, TaskKey};
 
 /// Where the jobs are. The servers of one store share all of it but the name; those of another store share none.
@@ -55,10 +55,6 @@ impl fmt::Debug for RedisOptions {
 const LONGEST: usize = 1_000_000;
 /// So many lines about given up events stay.
 const LONGEST_DEAD: usize = 10_000;
-/// How long Redis may take for anything.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait for a job before looking after other things.
-const WAIT: Duration = Duration::from_secs(1);
 
 static OFFER: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("queue/offer.lua")));
 static PROMOTE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("queue/promote.lua")));
@@ -79,10 +75,7 @@ pub(super) struct Held(String);
 /// The jobs of all workers.
 pub struct Queue {
     pub(super) options: RedisOptions,
-    /// For everything that is answered at once.
-    redis: ConnectionManager,
-    /// For the one call that waits.
-    reader: ConnectionManager,
+    pub(super) group: Group,
     /// Numbers what is held, beyond the life of this process.
     number: AtomicU64,
     /// A job may be due earlier than was known.
@@ -92,16 +85,9 @@ pub struct Queue {
 impl Queue {
     /// Jobs at this place. Redis need not be there yet; the URL must be one. Needs a Tokio runtime.
     pub fn new(options: RedisOptions) -> Result<Self, RedisError> {
-        let client = Client::open(options.url.as_str())?;
-        let config = |patience| {
-            ConnectionManagerConfig::new()
-                .set_connection_timeout(Some(PATIENCE))
-                .set_response_timeout(Some(patience))
-                .set_number_of_retries(1)
-        };
+        let RedisOptions { url, stream, group, consumer, lease, .. } = &options;
         Ok(Self {
-            redis: ConnectionManager::new_lazy_with_config(client.clone(), config(PATIENCE))?,
-            reader: ConnectionManager::new_lazy_with_config(client, config(PATIENCE + WAIT))?,
+            group: Group::new(url, stream, group, consumer, *lease)?,
             number: AtomicU64::new(now().unsigned_abs()),
             sooner: Notify::new(),
             options,
@@ -119,14 +105,14 @@ impl Queue {
         for slot in slots {
             call.arg(name(slot));
         }
-        call.invoke_async(&mut self.redis.clone()).await
+        call.invoke_async(&mut self.group.redis()).await
     }
 
     /// Adds a job for later.
     pub(super) async fn later(&self, slot: &Slot, at: Micros) -> Result<(), RedisError> {
         let mut add = cmd("ZADD");
         add.arg(&self.options.retry).arg("LT").arg(at / 1000).arg(name(slot));
-        let () = add.query_async(&mut self.redis.clone()).await?;
+        let () = add.query_async(&mut self.group.redis()).await?;
         self.sooner.notify_one();
         Ok(())
     }
@@ -135,58 +121,26 @@ impl Queue {
     pub(super) async fn promote(&self) -> Result<Option<Micros>, RedisError> {
         let mut call = PROMOTE.key(&self.options.stream);
         call.key(&self.options.retry).arg(now() / 1000).arg(self.lease()).arg(LONGEST);
-        let next: Option<f64> = call.invoke_async(&mut self.redis.clone()).await?;
+        let next: Option<f64> = call.invoke_async(&mut self.group.redis()).await?;
         #[allow(clippy::cast_possible_truncation)] // milliseconds of our own time
         Ok(next.map(|at| at as Micros * 1000))
     }
 
-    /// Makes the group if it is missing, and says whether it was.
-    pub(super) async fn create_group(&self) -> Result<bool, RedisError> {
-        let mut create = cmd("XGROUP");
-        create.arg("CREATE").arg(&self.options.stream).arg(&self.options.group).arg("0").arg("MKSTREAM");
-        match create.query_async::<()>(&mut self.redis.clone()).await {
-            Ok(()) => Ok(true),
-            Err(error) if error.code() == Some("BUSYGROUP") => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Waits a moment for new jobs.
     pub(super) async fn next(&self, most: usize) -> Result<Vec<Job>, RedisError> {
-        self.read(most, Some(WAIT), ">").await.map(|(jobs, _)| jobs)
+        self.take(self.group.next(most).await?).await
     }
 
     /// Jobs that this worker took and has not finished, after this id, and the last id.
     pub(super) async fn own(&self, most: usize, after: &str) -> Result<(Vec<Job>, Option<String>), RedisError> {
-        self.read(most, None, after).await
-    }
-
-    async fn read(
-        &self,
-        most: usize,
-        wait: Option<Duration>,
-        after: &str,
-    ) -> Result<(Vec<Job>, Option<String>), RedisError> {
-        let RedisOptions { group, consumer, stream, .. } = &self.options;
-        let mut read = cmd("XREADGROUP");
-        read.arg("GROUP").arg(group).arg(consumer).arg("COUNT").arg(most);
-        if let Some(wait) = wait {
-            read.arg("BLOCK").arg(millis(wait));
-        }
-        read.arg("STREAMS").arg(stream).arg(after);
-        let reply: Option<StreamReadReply> = read.query_async(&mut self.reader.clone()).await?;
-        let found: Vec<StreamId> = reply.into_iter().flat_map(|reply| reply.keys).flat_map(|key| key.ids).collect();
+        let found = self.group.own(most, after).await?;
         let last = found.last().map(|entry| entry.id.clone());
         Ok((self.take(found).await?, last))
     }
 
     /// Takes jobs over from workers that are no longer heard of.
     pub(super) async fn claim(&self, most: usize) -> Result<Vec<Job>, RedisError> {
-        let RedisOptions { group, consumer, stream, .. } = &self.options;
-        let mut claim = cmd("XAUTOCLAIM");
-        claim.arg(stream).arg(group).arg(consumer).arg(self.lease()).arg("0-0").arg("COUNT").arg(most);
-        let reply: StreamAutoClaimReply = claim.query_async(&mut self.redis.clone()).await?;
-        self.take(reply.claimed).await
+        self.take(self.group.claim(most).await?).await
     }
 
     /// Reads jobs. From here on news of their webhooks makes new ones, as they may come too late for these.
@@ -204,10 +158,10 @@ impl Queue {
                 tracing::warn!(entry = id, "an entry of the stream of jobs is none, and was moved to the dead ones");
                 self.move_to_dead(&map).await?;
             }
-            self.finish(&id).await?;
+            self.group.finish(&id).await?;
         }
         if !jobs.is_empty() {
-            let () = unmark.query_async(&mut self.redis.clone()).await?;
+            let () = unmark.query_async(&mut self.group.redis()).await?;
         }
         Ok(jobs)
     }
@@ -218,7 +172,7 @@ impl Queue {
         let held = format!("{number}/{}", self.options.consumer);
         let mut call = HOLD.key(self.held(slot));
         call.arg(&held).arg(&self.options.consumer).arg(self.lease());
-        let free: bool = call.invoke_async(&mut self.redis.clone()).await?;
+        let free: bool = call.invoke_async(&mut self.group.redis()).await?;
         Ok(free.then_some(Held(held)))
     }
 
@@ -227,22 +181,14 @@ impl Queue {
         let RedisOptions { group, consumer, stream, .. } = &self.options;
         let mut call = KEEP.key(self.held(&job.slot));
         call.key(stream).arg(&held.0).arg(self.lease()).arg(group).arg(consumer).arg(&job.id);
-        call.invoke_async(&mut self.redis.clone()).await
+        call.invoke_async(&mut self.group.redis()).await
     }
 
     /// Gives the right back; the job is done.
     pub(super) async fn done(&self, job: &Job, held: &Held) -> Result<(), RedisError> {
         let mut call = DONE.key(self.held(&job.slot));
         call.key(&self.options.stream).arg(&held.0).arg(&self.options.group).arg(&job.id);
-        call.invoke_async(&mut self.redis.clone()).await
-    }
-
-    /// There is nothing to do for an entry.
-    pub(super) async fn finish(&self, id: &str) -> Result<(), RedisError> {
-        let RedisOptions { group, stream, .. } = &self.options;
-        let mut both = redis::pipe();
-        both.cmd("XACK").arg(stream).arg(group).arg(id).ignore().cmd("XDEL").arg(stream).arg(id).ignore();
-        both.query_async(&mut self.redis.clone()).await
+        call.invoke_async(&mut self.group.redis()).await
     }
 
     /// Notes an event that was given up.
@@ -250,7 +196,7 @@ impl Queue {
         let mut add = cmd("XADD");
         add.arg(&self.options.dead).arg("MAXLEN").arg("~").arg(LONGEST_DEAD).arg("*");
         add.arg("webhook").arg(slot.1.as_str()).arg("event").arg(event).arg("error").arg(why);
-        add.query_async(&mut self.redis.clone()).await
+        add.query_async(&mut self.group.redis()).await
     }
 
     async fn move_to_dead(&self, fields: &HashMap<String, redis::Value>) -> Result<(), RedisError> {
@@ -260,7 +206,7 @@ impl Queue {
             let bytes: Vec<u8> = redis::from_redis_value_ref(value).unwrap_or_default();
             add.arg(name).arg(bytes);
         }
-        add.query_async(&mut self.redis.clone()).await
+        add.query_async(&mut self.group.redis()).await
     }
 
     fn held(&self, slot: &Slot) -> String {
@@ -268,12 +214,8 @@ impl Queue {
     }
 
     fn lease(&self) -> u64 {
-        millis(self.options.lease)
+        self.group.lease()
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
 /// A webhook as jobs name it.

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::desk::{BREATH, Desk, now};
 use super::queue::{Held, Job, Queue};
+use crate::group::category;
 
 #[cfg(test)]
 mod tests;
@@ -93,7 +94,7 @@ impl Worker {
 
     /// Takes up what this worker had in hand when it, or Redis, went away.
     async fn begin(&self, again: bool) -> Result<(), RedisError> {
-        let created = self.queue.create_group().await?;
+        let created = self.queue.group.create().await?;
         let mut after = "0".to_owned();
         while let (jobs, Some(last)) = self.queue.own(BATCH, &after).await? {
             self.take(jobs);
@@ -133,7 +134,7 @@ impl Worker {
                 // Whoever has it in hand looks once more.
                 Entered::Busy => {
                     let queue = self.queue.clone();
-                    self.tasks.spawn(async move { report(queue.finish(&job.id).await) });
+                    self.tasks.spawn(async move { report(queue.group.finish(&job.id).await) });
                 }
             }
         }
@@ -161,7 +162,7 @@ async fn deliver(desk: Arc<Desk>, queue: Arc<Queue>, job: Job, stop: Cancellatio
         desk.leave(&job.slot);
         let put = queue.later(&job.slot, now() + ELSEWHERE).await;
         if put.is_ok() {
-            report(queue.finish(&job.id).await);
+            report(queue.group.finish(&job.id).await);
         }
         return report(put);
     };
@@ -202,13 +203,5 @@ async fn keep(queue: &Queue, job: &Job, held: &Held, own: &CancellationToken) {
 fn report(done: Result<(), RedisError>) {
     if let Err(error) = done {
         tracing::debug!(error = %category(&error), "Redis did not take something");
-    }
-}
-
-/// What is wrong, without the URL, which may hold a password.
-fn category(error: &RedisError) -> String {
-    match error.code() {
-        Some(code) => format!("{} ({code})", error.category()),
-        None => error.category().to_owned(),
     }
 }

@@ -34,6 +34,7 @@ const BINDINGS: Choice<Binding> = Choice {
         ("rest", Binding::Rest),
         ("JSONRPC", Binding::JsonRpc),
         ("HTTP+JSON", Binding::Rest),
+        ("redis-streams", Binding::RedisStreams),
     ],
 };
 

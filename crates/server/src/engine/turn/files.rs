@@ -5,7 +5,6 @@ use nuncio_protocol::{Artifact, ArtifactId, Content, Part};
 use super::Turn;
 use crate::agent::AgentError;
 use crate::artifact::{FileContent, Place};
-use crate::present::Presenter;
 
 impl Turn {
     /// Hands over a file as an artifact of its own. A large one is kept beside the log, and the event says where.
@@ -25,7 +24,8 @@ impl Turn {
         self.stored().await?;
         artifacts.fill(&self.place(&artifact_id, 0), &mut part, content.into()).await?;
         let artifact = Artifact { artifact_id, name: name.into(), parts: vec![part], ..Artifact::default() };
-        self.emit(Presenter::artifact(artifact, false, true)).await
+        let update = self.presenter.artifact(artifact, false, true);
+        self.emit(update).await
     }
 
     /// Puts the large contents of an artifact beside the log.

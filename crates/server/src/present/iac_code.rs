@@ -1,0 +1,231 @@
+//! The wire form of iac-code: text as status messages, all else as metadata below `iac_code`.
+//!
+//! A finished turn is input-required: the conversation stays open for the next message.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nuncio_protocol::{AgentExtension, Artifact, Content, Message, MessageId, Metadata, Part, TaskState, Value, json};
+
+use super::{Ending, ToolFile, passing};
+use crate::artifact::FILE;
+use crate::engine::approval::{Decision, Request};
+use crate::engine::turn::{ToolCall, ToolStep, Usage};
+use crate::engine::{Exposure, Update};
+
+/// Names the metadata below `iac_code`.
+const METADATA: &str = "urn:iac-code:a2a:artifact-metadata:v1";
+/// Names which signals of the agent's inner life are shown: `{"enabledTypes"}`.
+const THINKING: &str = "urn:iac-code:a2a:thinking-exposure:v1";
+/// The longest text in metadata, in characters.
+const LONGEST: usize = 4_000;
+/// The deepest that values are shown.
+const DEEPEST: usize = 32;
+const CANCELED: &str = "Task canceled.";
+const UNAUTHENTICATED: &str = "Authentication required. Please configure your API credentials.";
+/// Fields of an artifact in a tool's result whose content is stored, not shown.
+const CONTENTS: [&str; 5] = ["content", "bytes", "base64", "raw", "path"];
+
+/// What the card declares.
+pub(super) fn extensions(exposure: Exposure) -> Vec<AgentExtension> {
+    let mut all = vec![AgentExtension {
+        uri: METADATA.into(),
+        description: "The `iac_code` metadata of status updates: tools, permissions, usage and stored artifacts".into(),
+        ..AgentExtension::default()
+    }];
+    let types = [(exposure.thinking, "raw_thinking"), (exposure.tools, "tool_trace")];
+    let enabled: Vec<&str> = types.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
+    if !enabled.is_empty() {
+        all.push(AgentExtension {
+            uri: THINKING.into(),
+            description: "The signals of thinking that `iac_code` metadata shows".into(),
+            params: [("enabledTypes".to_owned(), json!(enabled))].into_iter().collect(),
+            ..AgentExtension::default()
+        });
+    }
+    all
+}
+
+/// Turns the reports of one turn into updates.
+pub(crate) struct Presenter {
+    exposure: Exposure,
+    /// All pieces of the answer are one message.
+    answer: Option<MessageId>,
+    usage: Option<Usage>,
+}
+
+impl Presenter {
+    pub(crate) fn new(exposure: Exposure) -> Self {
+        Self { exposure, answer: None, usage: None }
+    }
+
+    pub(crate) fn text(&mut self, text: String, _last: bool) -> Update {
+        let message_id = self.answer.get_or_insert_with(MessageId::fresh).clone();
+        let message = Message { message_id, ..Message::from_agent(vec![Part::text(text)]) };
+        Update::Status { state: TaskState::Working, message: Some(message), metadata: Metadata::new() }
+    }
+
+    pub(crate) fn think(&mut self, text: &str) -> Option<Update> {
+        let thinking = || json!({ "type": "raw_thinking", "text": shortened(text) });
+        self.exposure.thinking.then(|| about("thinking", thinking()))
+    }
+
+    pub(crate) fn tool(&mut self, call: ToolCall<'_>) -> Option<Update> {
+        // What is said after it is another message.
+        self.answer = None;
+        self.exposure.tools.then(|| about("tool", describe(call)))
+    }
+
+    /// Only the answer is text here.
+    pub(crate) fn note(&mut self, message: Message) -> Option<Update> {
+        let text = message.text();
+        self.exposure.tools.then(|| about("progress", json!({ "text": shortened(&text) })))
+    }
+
+    pub(crate) fn artifact(&mut self, mut artifact: Artifact, append: bool, last_chunk: bool) -> Update {
+        let facts = artifact.parts.iter_mut().filter_map(with_facts).next();
+        artifact.metadata.extend(facts.into_iter().flatten());
+        Update::Artifact { artifact, append, last_chunk, metadata: Metadata::new() }
+    }
+
+    pub(crate) fn asked(&mut self, message: Message, _approval: Option<&Request>) -> Update {
+        self.answer = None;
+        Update::Status { state: TaskState::InputRequired, message: Some(message), metadata: Metadata::new() }
+    }
+
+    pub(crate) fn decided(&mut self, request: &Request, decision: &Decision) -> Option<Update> {
+        let approval = &request.approval;
+        let permission = || {
+            json!({
+                "autoApproved": decision.approved,
+                "toolName": approval.tool,
+                "toolUseId": approval.call,
+                "toolInput": trimmed(&approval.input, 0),
+            })
+        };
+        self.exposure.tools.then(|| about("permission", permission()))
+    }
+
+    pub(crate) fn usage(&mut self, usage: Usage) {
+        self.usage = Some(usage);
+    }
+
+    pub(crate) fn end(&mut self, state: TaskState, message: Option<Message>) -> Ending {
+        let says = |text: &str| Some(Message::from_agent(vec![Part::text(text)]));
+        let (state, message) = match state {
+            TaskState::Completed => (TaskState::InputRequired, message),
+            TaskState::Canceled => (state, message.or_else(|| says(CANCELED))),
+            // There are no other ends here, and what the provider says is its own.
+            TaskState::AuthRequired => (TaskState::Failed, says(UNAUTHENTICATED)),
+            TaskState::Rejected => (TaskState::Failed, message),
+            _ => (state, message),
+        };
+        let usage = self.usage.take().map(|usage| {
+            about(
+                "usage",
+                json!({
+                    "inputTokens": usage.input_tokens,
+                    "outputTokens": usage.output_tokens,
+                    "totalTokens": usage.input_tokens.saturating_add(usage.output_tokens),
+                }),
+            )
+        });
+        let last = Update::Status { state, message, metadata: Metadata::new() };
+        Ending { before: usage.into_iter().collect(), last }
+    }
+}
+
+/// Says of a stored file what it is, on its part, and returns the same.
+fn with_facts(part: &mut Part) -> Option<Metadata> {
+    let Content::Url(uri) = &part.content else { return None };
+    let stored = part.metadata.get(FILE)?;
+    let mut facts = Metadata::from_iter([
+        ("uri".to_owned(), uri.as_str().into()),
+        ("mediaType".to_owned(), part.media_type.as_str().into()),
+        ("byteSize".to_owned(), stored["size"].clone()),
+        ("sha256".to_owned(), stored["sha256"].clone()),
+    ]);
+    if let Some(url) = stored.get("url") {
+        facts.insert("downloadUrl".into(), url.clone());
+    }
+    part.metadata.extend(facts.clone());
+    Some(facts)
+}
+
+/// The file that a tool's result holds, to be stored as an artifact: its name, its media type, its content.
+pub(super) fn file_in(result: &Value) -> Option<ToolFile> {
+    let artifact = result.get("artifact")?;
+    let text = |key: &str| artifact.get(key).and_then(Value::as_str);
+    let name = text("filename").filter(|name| is_bare(name))?;
+    let media_type = text("mediaType").or_else(|| text("media_type")).unwrap_or("application/octet-stream");
+    let bytes = match text("content") {
+        Some(content) => content.as_bytes().to_vec(),
+        None => STANDARD.decode(text("bytes").or_else(|| text("base64"))?).ok()?,
+    };
+    Some(ToolFile { name: name.to_owned(), media_type: media_type.to_owned(), bytes })
+}
+
+fn is_bare(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0'])
+}
+
+fn about(what: &str, value: Value) -> Update {
+    passing(Metadata::from_iter([("iac_code".to_owned(), json!({ what: value }))]))
+}
+
+fn describe(call: ToolCall<'_>) -> Value {
+    let (status, key, value) = match call.step {
+        ToolStep::Started => ("started", "", Value::Null),
+        ToolStep::Delta(text) => ("input_delta", "partialJson", shortened(text)),
+        ToolStep::Input(input) => ("input_complete", "input", trimmed(input, 0)),
+        ToolStep::Completed(result) => ("completed", "result", trimmed(result, 0)),
+        ToolStep::Failed(error) => ("failed", "result", shortened(error)),
+    };
+    let mut all = json!({ "status": status, "toolUseId": call.id });
+    if !call.name.is_empty() && !matches!(call.step, ToolStep::Delta(_)) {
+        all["name"] = call.name.into();
+    }
+    if !key.is_empty() {
+        all[key] = value;
+    }
+    all
+}
+
+fn shortened(text: &str) -> Value {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => text[..end].into(),
+        None => text.into(),
+    }
+}
+
+/// The same value with short texts, not too deep, and without what an artifact store holds.
+fn trimmed(value: &Value, depth: usize) -> Value {
+    if depth >= DEEPEST {
+        return "[truncated-depth]".into();
+    }
+    match value {
+        Value::String(text) => shortened(text),
+        Value::Array(all) => all.iter().map(|item| trimmed(item, depth + 1)).collect(),
+        Value::Object(all) => {
+            let fields = all.iter().map(|(key, value)| {
+                let value = match key.as_str() {
+                    "artifact" | "artifacts" => without_contents(value, depth + 1),
+                    _ => trimmed(value, depth + 1),
+                };
+                (key.clone(), value)
+            });
+            Value::Object(fields.collect())
+        }
+        other => other.clone(),
+    }
+}
+
+fn without_contents(value: &Value, depth: usize) -> Value {
+    match value {
+        Value::Array(all) => all.iter().map(|item| without_contents(item, depth)).collect(),
+        Value::Object(all) => {
+            let kept = all.iter().filter(|(key, _)| !CONTENTS.contains(&key.as_str()));
+            Value::Object(kept.map(|(key, value)| (key.clone(), trimmed(value, depth + 1))).collect())
+        }
+        other => trimmed(other, depth),
+    }
+}
