@@ -320,7 +320,8 @@ async fn the_sdks_verify_our_cards_and_we_theirs() {
     let jwks: Value = serde_json::from_slice(&bytes(&server, JWKS, "1.0").await).unwrap();
     let request = server.get("/extendedAgentCard").bearer_auth("known").send().await.unwrap();
     let extended = request.bytes().await.unwrap().to_vec();
-    let cards = [("1.0", bytes(&server, CARD, "1.0").await), ("union", bytes(&server, CARD, "").await), ("extended", extended)];
+    let cards =
+        [("1.0", bytes(&server, CARD, "1.0").await), ("union", bytes(&server, CARD, "").await), ("extended", extended)];
     for sdk in sdks() {
         for algorithm in ALGORITHMS {
             let key = jwks["keys"].as_array().unwrap().iter().find(|key| key["kid"] == *algorithm).unwrap();
