@@ -50,7 +50,9 @@ impl Client {
         if Binding::of_scheme(&home).is_some() {
             // There is no card to read, and so none to trust.
             if options.require_signature {
-                return Err(invalid("A signed card is required, and this address has none: use that of the card.".into()));
+                return Err(invalid(
+                    "A signed card is required, and this address has none: use that of the card.".into(),
+                ));
             }
             return Self::direct(url, options);
         }

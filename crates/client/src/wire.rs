@@ -340,7 +340,9 @@ impl Wire {
         let mut headers = self.headers.clone();
         headers.extend(extra);
         match &self.carrier {
-            Carrier::JsonRpc(carrier) | Carrier::Redis(carrier, _) => carrier.ask(&self.url, headers, self.dialect, call, streams),
+            Carrier::JsonRpc(carrier) | Carrier::Redis(carrier, _) => {
+                carrier.ask(&self.url, headers, self.dialect, call, streams)
+            }
             Carrier::Rest(carrier) => Ok((carrier.ask(&self.url, headers, self.dialect, call, streams), Framing::Rest)),
         }
     }

@@ -121,7 +121,10 @@ async fn a_card_leads_to_redis_whoever_asks_for_that_and_shows_no_password() {
         .await
         .expect("JSON");
     let text = card.to_string();
-    assert!(text.contains("redis-streams://127.0.0.1") && !text.contains("secret") && !text.contains("worker"), "{text}");
+    assert!(
+        text.contains("redis-streams://127.0.0.1") && !text.contains("secret") && !text.contains("worker"),
+        "{text}"
+    );
     let usual = Client::discover(&server.url, Options::default()).await.expect("a client");
     assert_eq!(usual.binding(), Binding::JsonRpc);
     let options = Options { binding: Some(Binding::RedisStreams), ..Options::default() };
@@ -161,7 +164,7 @@ async fn the_commands_take_the_address_of_a_redis() {
     };
     assert_eq!(run(&["call", "--prompt", "hello"]), "hello");
     assert!(run(&["call", "--prompt", "stream 3", "--stream"]).contains("chunk 2"));
-    assert!(run(&["task-list"]).contains("Showing 2 of 2"));
+    assert_eq!(run(&["task-list"]).matches("completed").count(), 2);
     assert_eq!(redis.ask(&["KEYS", "out:*"]), "", "a command leaves nothing behind");
 }
 
