@@ -7,7 +7,7 @@ use nuncio_client::{Client, Options};
 use nuncio_tests::{PATIENCE, Redis, Server, Value, json};
 use redis::aio::MultiplexedConnection;
 use redis::streams::StreamRangeReply;
-use redis::{cmd, pipe};
+use redis::{AsyncConnectionConfig, cmd, pipe};
 
 pub(crate) const REQUESTS: &str = "in";
 pub(crate) const RESPONSES: &str = "out";
@@ -64,7 +64,8 @@ impl Caller {
     /// One whose replies go to this stream.
     pub(crate) async fn new(redis: &Redis, stream: &str) -> Self {
         let client = redis::Client::open(redis.url()).expect("a URL");
-        let redis = client.get_multiplexed_async_connection().await.expect("Redis is there");
+        let config = AsyncConnectionConfig::new().set_response_timeout(Some(PATIENCE));
+        let redis = client.get_multiplexed_async_connection_with_config(&config).await.expect("Redis is there");
         Self { redis, stream: stream.to_owned() }
     }
 
