@@ -6,6 +6,8 @@ pub(crate) mod body;
 pub(crate) mod dialect;
 pub(crate) mod dispatch;
 pub(crate) mod forwarded;
+pub(crate) mod frames;
+pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod jsonrpc;
 pub(crate) mod limit;
@@ -16,15 +18,19 @@ pub(crate) mod redis;
 pub(crate) mod rest;
 pub(crate) mod rpc;
 pub(crate) mod sse;
+pub(crate) mod stdio;
+pub(crate) mod unix;
+pub(crate) mod ws;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::http::request::Parts;
 use nuncio_protocol::{Error, ErrorKind};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use self::body::ResponseBody;
 pub use self::limit::Rate;
@@ -64,6 +70,8 @@ pub struct HttpOptions {
     pub keep_alive: Duration,
     /// Whether a 1.0 method without a version header is served instead of refused.
     pub lenient_version: bool,
+    /// The path of WebSocket, if there is any.
+    pub ws_path: Option<String>,
 }
 
 impl Default for HttpOptions {
@@ -80,6 +88,7 @@ impl Default for HttpOptions {
             idle_timeout: Duration::from_secs(75),
             keep_alive: Duration::from_secs(15),
             lenient_version: false,
+            ws_path: Some("/ws".into()),
         }
     }
 }
@@ -96,6 +105,10 @@ pub(crate) struct App {
     /// Ends every stream when the server goes down.
     pub(crate) closing: CancellationToken,
     pub(crate) streams: Arc<AtomicUsize>,
+    /// Connections that carry frames.
+    pub(crate) sessions: TaskTracker,
+    /// The port that is for gRPC alone.
+    pub(crate) grpc_alone: OnceLock<SocketAddr>,
     /// How often each caller may call.
     pub(crate) pace: Option<Pace>,
     /// How many streams each caller has.
@@ -122,6 +135,15 @@ impl App {
         let binding = if self.profile.is_rpc_path(parts.uri.path()) { "jsonrpc" } else { "rest" };
         let client = forwarded::client(&parts.headers, peer.ip(), self.cards.trusted_proxies());
         Way { binding: Some(binding), local: Some(local), peer: Some(peer), client: Some(client) }
+    }
+
+    /// Whether nothing but gRPC is answered where a request arrived.
+    pub(crate) fn is_grpc_alone(&self, local: SocketAddr) -> bool {
+        let same = |alone: &SocketAddr| {
+            alone.port() == local.port()
+                && (alone.ip().is_unspecified() || alone.ip().to_canonical() == local.ip().to_canonical())
+        };
+        self.grpc_alone.get().is_some_and(same)
     }
 
     /// Puts on record that somebody was turned away.
