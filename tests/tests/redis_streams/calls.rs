@@ -121,7 +121,10 @@ async fn a_card_leads_to_redis_whoever_asks_for_that_and_shows_no_password() {
         .await
         .expect("JSON");
     let text = card.to_string();
-    assert!(text.contains("redis-streams://127.0.0.1") && !text.contains("secret") && !text.contains("worker"), "{text}");
+    assert!(
+        text.contains("redis-streams://127.0.0.1") && !text.contains("secret") && !text.contains("worker"),
+        "{text}"
+    );
     let usual = Client::discover(&server.url, Options::default()).await.expect("a client");
     assert_eq!(usual.binding(), Binding::JsonRpc);
     let options = Options { binding: Some(Binding::RedisStreams), ..Options::default() };

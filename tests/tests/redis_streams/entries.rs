@@ -65,7 +65,8 @@ async fn a_task_can_be_canceled_while_its_stream_runs_and_many_others_do() {
         tasks.push((id, replies[0].payload["result"]["task"]["id"].clone()));
     }
     assert_eq!(tasks.len(), 100);
-    let cancels = tasks.iter().map(|(id, task)| (format!("cancel-{id}"), request("CancelTask", &json!({ "id": task }))));
+    let cancels =
+        tasks.iter().map(|(id, task)| (format!("cancel-{id}"), request("CancelTask", &json!({ "id": task }))));
     caller.ask_all(cancels).await;
     for (id, replies) in caller.answered(200).await {
         if id.starts_with("cancel") {

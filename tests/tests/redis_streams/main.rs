@@ -4,6 +4,6 @@ mod attacks;
 mod calls;
 mod entries;
 mod foreign;
+mod growth;
 mod kit;
 mod losses;
-mod growth;
