@@ -276,7 +276,7 @@ impl Wire {
 
     /// The card, from an agent that has no address of its own for it: as our servers answer, else the extended one.
     pub(crate) async fn card(&self, request: &GetExtendedAgentCardRequest) -> Result<FoundCard, ClientError> {
-        match self.call(&Call::Card, |_, json| Ok(Bytes::copy_from_slice(json))).await {
+        match self.call(&Call::Card(request), |_, json| Ok(Bytes::copy_from_slice(json))).await {
             Ok(json) => discover::read(&self.http, &self.url, json).await,
             Err(ClientError::Agent(_)) => self.extended_card(request).await,
             Err(error) => Err(error),

@@ -26,7 +26,7 @@ pub(super) enum Call<'a> {
     PushDelete(&'a TaskPushNotificationConfigRequest),
     ExtendedCard(&'a GetExtendedAgentCardRequest),
     /// The card itself, where there is no well-known address.
-    Card,
+    Card(&'a GetExtendedAgentCardRequest),
 }
 
 /// A form of JSON.
@@ -84,7 +84,7 @@ impl Dialect {
             Call::PushDelete(request) => write!(self, request, out, write_push_delete_params),
             // 0.3 has no shape for it; over REST, where some agents answer it, only the query of 1.0.
             Call::List(request) => codec::encode_into(request, out),
-            Call::Card => out.extend_from_slice(b"{}"),
+            Call::Card(request) => codec::encode_into(request, out),
             Call::ExtendedCard(request) => match self {
                 Self::New => codec::encode_into(request, out),
                 Self::OldJsonRpc | Self::OldRest => out.extend_from_slice(b"{}"),

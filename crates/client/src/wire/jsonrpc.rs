@@ -69,7 +69,7 @@ fn method(call: &Call<'_>, dialect: Dialect) -> Option<&'static str> {
         Call::PushGet(_) => ("GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get"),
         Call::PushList(_) => ("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"),
         Call::PushDelete(_) => ("DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete"),
-        Call::Card => ("GetAgentCard", "GetAgentCard"),
+        Call::Card(_) => ("GetAgentCard", "GetAgentCard"),
         Call::ExtendedCard(_) => ("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"),
     };
     let name = if dialect == Dialect::New { new } else { old };
