@@ -12,7 +12,7 @@ use nuncio_protocol::{
     TaskId, TaskPushNotificationConfig, TaskPushNotificationConfigRequest,
 };
 
-use crate::discover::{FoundCard, discover, find};
+use crate::discover::{FoundCard, discover, fetch, find};
 use crate::error::ClientError;
 use crate::http::{Http, invalid, parse_url, shown};
 use crate::options::{Options, SendOptions};
@@ -79,6 +79,12 @@ impl Client {
             return Self::direct(url, options)?.inner.wire.card(&request).await;
         }
         find(&Http::new(home.clone(), options)?, &home).await
+    }
+
+    /// The card byte for byte, read or not: for whoever wants to know what is wrong with it.
+    pub async fn fetch_card(url: &str, options: Options) -> Result<Bytes, ClientError> {
+        let home = parse_url(url)?;
+        fetch(&Http::new(home.clone(), options)?, &home).await.map(|(_, json)| json)
     }
 
     /// An agent whose interface is known to be at `url`; no card is read. It is JSON-RPC and 1.0 unless the

@@ -96,7 +96,7 @@ impl FoundCard {
 }
 
 /// The card below the address, else the one of the origin: people also type the address of an interface.
-async fn fetch(http: &Http, typed: &Url) -> Result<(Url, Bytes), ClientError> {
+pub(crate) async fn fetch(http: &Http, typed: &Url) -> Result<(Url, Bytes), ClientError> {
     if typed.path().ends_with(".json") {
         return card_at(http, typed.clone()).await;
     }

@@ -10,8 +10,8 @@ use crate::codec::{DecodeError, Value};
 /// The domain of A2A's own error reasons.
 pub const DOMAIN: &str = "a2a-protocol.org";
 
-const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
-const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
+pub(crate) const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
+pub(crate) const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident $code:literal $http:literal $status:literal $reason:literal;)*) => {

@@ -37,8 +37,12 @@ mod request;
 mod security;
 mod task;
 
+pub(crate) use card::{address, interface, offered};
 pub use card::{is_offered, union_card};
 pub use error::{JsonError, RestError, json_error, rest_error, rest_error_as};
+pub(crate) use event::is_final;
+pub(crate) use part::{carried_object, decode_again, restore_data};
+pub(crate) use push::{ids as config_ids, name as config_name, task_name};
 pub(crate) use task::{is_role, is_state};
 
 /// Declares the functions of a dialect, so that both have the same ones by construction.

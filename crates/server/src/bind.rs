@@ -7,6 +7,7 @@ pub(crate) mod dialect;
 pub(crate) mod dispatch;
 pub(crate) mod forwarded;
 pub(crate) mod frames;
+pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod jsonrpc;
 pub(crate) mod limit;
@@ -22,8 +23,8 @@ pub(crate) mod unix;
 pub(crate) mod ws;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::http::request::Parts;
@@ -106,6 +107,8 @@ pub(crate) struct App {
     pub(crate) streams: Arc<AtomicUsize>,
     /// Connections that carry frames.
     pub(crate) sessions: TaskTracker,
+    /// The port that is for gRPC alone.
+    pub(crate) grpc_alone: OnceLock<SocketAddr>,
     /// How often each caller may call.
     pub(crate) pace: Option<Pace>,
     /// How many streams each caller has.
@@ -132,6 +135,15 @@ impl App {
         let binding = if self.profile.is_rpc_path(parts.uri.path()) { "jsonrpc" } else { "rest" };
         let client = forwarded::client(&parts.headers, peer.ip(), self.cards.trusted_proxies());
         Way { binding: Some(binding), local: Some(local), peer: Some(peer), client: Some(client) }
+    }
+
+    /// Whether nothing but gRPC is answered where a request arrived.
+    pub(crate) fn is_grpc_alone(&self, local: SocketAddr) -> bool {
+        let same = |alone: &SocketAddr| {
+            alone.port() == local.port()
+                && (alone.ip().is_unspecified() || alone.ip().to_canonical() == local.ip().to_canonical())
+        };
+        self.grpc_alone.get().is_some_and(same)
     }
 
     /// Puts on record that somebody was turned away.

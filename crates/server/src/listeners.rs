@@ -21,6 +21,8 @@ pub struct Listeners {
     pub unix: Option<UnixSocket>,
     /// The streams of this process. Where they are the only way in, the server ends with them.
     pub stdio: Option<Stdio>,
+    /// A port for gRPC alone. Without it, gRPC is found at the port for HTTP.
+    pub grpc: Option<TcpListener>,
     /// Streams in Redis.
     pub redis: Option<Arc<Streams>>,
 }
@@ -37,17 +39,26 @@ impl Listeners {
         self.http.as_ref().map(TcpListener::local_addr).transpose()
     }
 
+    /// Where gRPC arrives, if not where HTTP does.
+    pub(crate) fn grpc_address(&self) -> io::Result<Option<SocketAddr>> {
+        self.grpc.as_ref().map(TcpListener::local_addr).transpose()
+    }
+
     /// What the card says about all of it.
     pub(crate) fn ways(&self, http: &HttpOptions) -> io::Result<Ways> {
         let unix = self.unix.as_ref().map(|socket| (format!("unix://{}", socket.path().display()), "unix"));
         let stdio = self.stdio.map(|_| ("stdio://nuncio".to_owned(), "stdio"));
         let redis = self.redis.iter().map(|redis| (redis.address(), "redis-streams"));
         let others = unix.into_iter().chain(stdio).chain(redis).collect();
-        Ok(Ways { http: self.http_address()?, ws_path: http.ws_path.clone(), others })
+        Ok(Ways { http: self.http_address()?, ws_path: http.ws_path.clone(), grpc: self.grpc_address()?, others })
     }
 
     /// Whether the end of stdin is the end of everything.
     pub(crate) fn ends_with_stdin(&self) -> bool {
-        self.stdio.is_some() && self.http.is_none() && self.unix.is_none() && self.redis.is_none()
+        self.stdio.is_some()
+            && self.http.is_none()
+            && self.grpc.is_none()
+            && self.unix.is_none()
+            && self.redis.is_none()
     }
 }

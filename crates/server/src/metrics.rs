@@ -45,6 +45,7 @@ impl Operation {
 pub enum Binding {
     JsonRpc,
     Rest,
+    Grpc,
 }
 
 const OPERATIONS: [(Operation, &str); 12] = [
@@ -62,7 +63,8 @@ const OPERATIONS: [(Operation, &str); 12] = [
     (Operation::Unknown, "unknown"),
 ];
 
-const BINDINGS: [(Binding, &str); 2] = [(Binding::JsonRpc, "jsonrpc"), (Binding::Rest, "rest")];
+const BINDINGS: [(Binding, &str); 3] =
+    [(Binding::JsonRpc, "jsonrpc"), (Binding::Rest, "rest"), (Binding::Grpc, "grpc")];
 const VERSIONS: [Version; 2] = [Version::V03, Version::V1];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

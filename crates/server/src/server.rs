@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -105,6 +105,7 @@ impl Server {
             closing: CancellationToken::new(),
             streams: Arc::default(),
             sessions: TaskTracker::new(),
+            grpc_alone: OnceLock::new(),
         };
         Self { app: Arc::new(app), drain_timeout: options.drain_timeout }
     }
@@ -121,7 +122,7 @@ impl Server {
         request: http::Request<B>,
     ) -> http::Response<ResponseBody>
     where
-        B: http_body::Body<Data = Bytes> + Unpin,
+        B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
         B::Error: std::fmt::Display,
     {
         self.app.engine.options.artifacts.listening_at(local);
@@ -156,8 +157,12 @@ impl Server {
         let delivering = app.engine.push.clone().map(|desk| tokio::spawn(desk.run(stop.clone())));
         let accepting = CancellationToken::new();
         let stdin_ends = listeners.ends_with_stdin();
-        let Listeners { http, unix, stdio, redis } = listeners;
-        let listening = http.map(|http| tokio::spawn(listen::run(app.clone(), http, accepting.clone())));
+        if let Some(address) = listeners.grpc_address()? {
+            let _ = app.grpc_alone.set(address);
+        }
+        let Listeners { http, grpc, unix, stdio, redis } = listeners;
+        let open = |port| tokio::spawn(listen::run(app.clone(), port, accepting.clone()));
+        let listening: Vec<_> = [http, grpc].into_iter().flatten().map(open).collect();
         let listening_unix = unix.map(|unix| tokio::spawn(unix::run(app.clone(), unix, accepting.clone())));
         let taking = redis.map(|redis| tokio::spawn(redis::run(app.clone(), redis, accepting.clone())));
         let stdin_over = CancellationToken::new();
@@ -176,7 +181,7 @@ impl Server {
         app.closing.cancel();
         app.sessions.close();
         let ended = async {
-            if let Some(listening) = listening {
+            for listening in listening {
                 let connections = listening.await.map_err(io::Error::other)?;
                 connections.wait().await;
             }

@@ -26,6 +26,21 @@ impl Timestamp {
         jiff::Timestamp::from_microsecond(micros).ok().map(Self)
     }
 
+    /// A time so many seconds and then nanoseconds after 1970; `None` outside of the years 1 to 9999.
+    pub(crate) fn from_parts(seconds: i64, nanos: i32) -> Option<Self> {
+        (0..1_000_000_000).contains(&nanos).then_some(())?;
+        (-62_135_596_800..=253_402_300_799).contains(&seconds).then_some(())?;
+        jiff::Timestamp::new(seconds, nanos).ok().map(Self)
+    }
+
+    /// Seconds since 1970, and nanoseconds after those.
+    pub(crate) fn parts(self) -> (i64, i32) {
+        match (self.0.as_second(), self.0.subsec_nanosecond()) {
+            (seconds, nanos) if nanos < 0 => (seconds - 1, nanos + 1_000_000_000),
+            parts => parts,
+        }
+    }
+
     /// Microseconds since 1970.
     pub fn as_micros(self) -> i64 {
         self.0.as_microsecond()

@@ -115,13 +115,8 @@ fn either<T>(new: Vec<T>, old: Vec<T>) -> Vec<T> {
 impl Card {
     /// Where the agent listens, from the members of 0.3.
     fn interfaces(&mut self) -> Vec<AgentInterface> {
-        let version = Some(version(&self.protocol_version)).filter(|version| !version.is_empty()).unwrap_or(VERSION);
-        let interface = |url: String, transport: &str| AgentInterface {
-            url,
-            protocol_binding: if transport.is_empty() { "JSONRPC" } else { transport }.to_owned(),
-            tenant: String::new(),
-            protocol_version: version.to_owned(),
-        };
+        let version = std::mem::take(&mut self.protocol_version);
+        let interface = |url: String, transport: &str| interface(url, transport, &version);
         let mut found = Vec::new();
         if !self.url.is_empty() {
             found.push(interface(std::mem::take(&mut self.url), &self.preferred_transport));
@@ -133,6 +128,16 @@ impl Card {
             }
         }
         found
+    }
+}
+
+/// An interface from what 0.3 says of it.
+pub(crate) fn interface(url: String, transport: &str, said: &str) -> AgentInterface {
+    AgentInterface {
+        url,
+        protocol_binding: if transport.is_empty() { "JSONRPC" } else { transport }.to_owned(),
+        tenant: String::new(),
+        protocol_version: Some(version(said)).filter(|version| !version.is_empty()).unwrap_or(VERSION).to_owned(),
     }
 }
 
@@ -171,7 +176,7 @@ impl Up<AgentCard> for Card {
 }
 
 /// The interfaces that speak 0.3.
-fn offered(card: &AgentCard) -> impl Iterator<Item = &AgentInterface> {
+pub(crate) fn offered(card: &AgentCard) -> impl Iterator<Item = &AgentInterface> {
     card.supported_interfaces.iter().filter(|interface| version(&interface.protocol_version) == VERSION)
 }
 
@@ -260,16 +265,22 @@ struct Address<'a> {
 }
 
 impl<'a> From<&'a AgentInterface> for Address<'a> {
-    /// Readers of 0.3 expect a URL with a scheme also for gRPC, where 1.0 has `host:port`.
     fn from(interface: &'a AgentInterface) -> Self {
-        let bare = interface.protocol_binding == GRPC && !interface.url.contains("://");
-        let scheme = match bare {
-            false => "",
-            true if interface.url.ends_with(":443") => "https://",
-            true => "http://",
-        };
-        Self { url: format!("{scheme}{}", interface.url), transport: &interface.protocol_binding }
+        let (url, transport) = address(interface);
+        Self { url, transport }
     }
+}
+
+/// Where an interface is, and its transport. Readers of 0.3 expect a URL with a scheme also for gRPC, where 1.0
+/// has `host:port`.
+pub(crate) fn address(interface: &AgentInterface) -> (String, &str) {
+    let bare = interface.protocol_binding == GRPC && !interface.url.contains("://");
+    let scheme = match bare {
+        false => "",
+        true if interface.url.ends_with(":443") => "https://",
+        true => "http://",
+    };
+    (format!("{scheme}{}", interface.url), &interface.protocol_binding)
 }
 
 #[derive(Serialize)]

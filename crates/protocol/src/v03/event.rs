@@ -242,7 +242,7 @@ impl Serialize for Out<'_, SendMessageResponse> {
 }
 
 /// Streams of 0.3 end when the client has to speak, not only when the task is over.
-fn is_final(state: TaskState) -> bool {
+pub(crate) fn is_final(state: TaskState) -> bool {
     state.is_terminal() || state == TaskState::InputRequired
 }
 

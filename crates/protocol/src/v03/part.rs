@@ -26,16 +26,38 @@ pub(super) struct Part {
 impl Part {
     pub(super) fn up(self, dialect: Dialect) -> Model {
         let mut part = self.part;
-        let marked = is_marked(&part);
-        if let Content::Data(value) = &mut part.content {
-            if self.bare_data && dialect == Dialect::Rest {
-                unwrap(value, "data", Value::is_object);
-            }
-            if marked && unwrap(value, VALUE, |_| true) {
-                part.metadata.shift_remove(COMPAT);
-            }
+        if let Content::Data(value) = &mut part.content
+            && self.bare_data
+            && dialect == Dialect::Rest
+        {
+            unwrap(value, "data", Value::is_object);
         }
+        restore_data(&mut part);
         part
+    }
+}
+
+/// Takes a value out of the object that carried it.
+pub(crate) fn restore_data(part: &mut Model) {
+    let marked = is_marked(part);
+    if let Content::Data(value) = &mut part.content
+        && marked
+        && unwrap(value, VALUE, |_| true)
+    {
+        part.metadata.shift_remove(COMPAT);
+    }
+}
+
+/// The object that carries the data of a part, which is marked if that is not the data itself.
+pub(crate) fn carried_object(part: &mut Model) -> Option<Metadata> {
+    let marked = is_marked(part);
+    let Content::Data(value) = &mut part.content else { return None };
+    match value.take() {
+        Value::Object(object) if !marked => Some(object),
+        value => {
+            part.metadata.insert(COMPAT.to_owned(), Value::Bool(true));
+            Some([(VALUE.to_owned(), value)].into_iter().collect())
+        }
     }
 }
 
@@ -188,10 +210,14 @@ fn bytes(text: Option<Text<'_>>, decode: fn(&str) -> Option<Bytes>) -> Result<Op
 /// Reads base64 of base64, which most peers write, and plain base64, which some do. What decodes strictly
 /// a second time was encoded twice.
 fn decode_twice(text: &str) -> Option<Bytes> {
-    let once = decode_base64(text)?;
+    decode_base64(text).map(decode_again)
+}
+
+/// Reads bytes that are most likely base64.
+pub(crate) fn decode_again(once: Bytes) -> Bytes {
     let whole = once.len().is_multiple_of(4) && once.iter().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(b));
     let twice = if whole { str::from_utf8(&once).ok().and_then(decode_base64) } else { None };
-    Some(twice.unwrap_or(once))
+    twice.unwrap_or(once)
 }
 
 impl Serialize for Out<'_, Model> {

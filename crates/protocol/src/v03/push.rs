@@ -97,7 +97,7 @@ impl Config {
 
 /// The ids in `tasks/{task}/pushNotificationConfigs/{id}`; what is known of the second settles where it
 /// begins.
-pub(super) fn ids<'a>(name: &'a str, id: &str) -> (&'a str, &'a str) {
+pub(crate) fn ids<'a>(name: &'a str, id: &str) -> (&'a str, &'a str) {
     let name = task_name(name);
     if !id.is_empty()
         && let Some((at, _)) = name.rmatch_indices(COLLECTION).find(|(at, _)| &name[at + COLLECTION.len()..] == id)
@@ -108,7 +108,7 @@ pub(super) fn ids<'a>(name: &'a str, id: &str) -> (&'a str, &'a str) {
 }
 
 /// The id in `tasks/{task}`.
-pub(super) fn task_name(name: &str) -> &str {
+pub(crate) fn task_name(name: &str) -> &str {
     name.strip_prefix("tasks/").unwrap_or(name)
 }
 
@@ -150,7 +150,7 @@ impl Serialize for Out<'_, TaskPushNotificationConfig> {
 }
 
 /// The name of a webhook in the REST dialect.
-pub(super) fn name(task_id: &TaskId, id: &PushId) -> String {
+pub(crate) fn name(task_id: &TaskId, id: &PushId) -> String {
     format!("tasks/{task_id}{COLLECTION}{id}")
 }
 

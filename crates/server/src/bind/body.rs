@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, Stream};
+use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use nuncio_protocol::{Error, ErrorKind};
@@ -15,6 +16,13 @@ use nuncio_protocol::{Error, ErrorKind};
 pub(crate) enum Body {
     Full(Bytes),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    /// Bytes and what comes behind them, for gRPC.
+    Message {
+        data: Bytes,
+        trailers: Option<HeaderMap>,
+    },
+    /// A stream of both.
+    Frames(Pin<Box<dyn Stream<Item = Frame<Bytes>> + Send>>),
 }
 
 /// The body of an answer: read it as an [`http_body::Body`]. An event stream ends with its task, and is left
@@ -53,6 +61,11 @@ impl HttpBody for Body {
             Self::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Stream(stream) => stream.as_mut().poll_next(cx).map(|next| next.map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Message { data, .. } if !data.is_empty() => Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
+            Self::Message { trailers, .. } => {
+                Poll::Ready(trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
+            }
+            Self::Frames(frames) => frames.as_mut().poll_next(cx).map(|next| next.map(Ok)),
         }
     }
 
@@ -63,7 +76,7 @@ impl HttpBody for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Stream(_) => SizeHint::default(),
+            Self::Stream(_) | Self::Message { .. } | Self::Frames(_) => SizeHint::default(),
         }
     }
 }

@@ -54,7 +54,7 @@ impl Dialect {
             (Answer::Push(config), Version::V1) => codec::encode_into(&config, &mut out),
             (Answer::Push(config), Version::V03) => match self.binding {
                 Binding::JsonRpc => v03::json::write_push_config(&config, &mut out),
-                Binding::Rest => v03::rest::write_push_config(&config, &mut out),
+                _ => v03::rest::write_push_config(&config, &mut out),
             },
             (Answer::PushList(configs), Version::V1) => {
                 let next_page_token = String::new();
@@ -62,7 +62,7 @@ impl Dialect {
             }
             (Answer::PushList(configs), Version::V03) => match self.binding {
                 Binding::JsonRpc => v03::json::write_push_configs(&configs, &mut out),
-                Binding::Rest => v03::rest::write_push_configs(&configs, &mut out),
+                _ => v03::rest::write_push_configs(&configs, &mut out),
             },
             (Answer::Card(card), Version::V1) => codec::encode_into(&*card, &mut out),
             (Answer::Card(card), Version::V03) => {
@@ -70,7 +70,7 @@ impl Dialect {
             }
             (Answer::PushDeleted, _) => out.extend_from_slice(match self.binding {
                 Binding::JsonRpc => b"null",
-                Binding::Rest => b"{}",
+                _ => b"{}",
             }),
         }
         Ok(out)
@@ -81,7 +81,7 @@ impl Dialect {
         match (self.version, self.binding) {
             (Version::V1, _) => event.body.clone(),
             (Version::V03, Binding::JsonRpc) => event.v03(v03::json::write_event),
-            (Version::V03, Binding::Rest) => event.v03_rest(v03::rest::write_event),
+            (Version::V03, _) => event.v03_rest(v03::rest::write_event),
         }
     }
 
@@ -92,7 +92,7 @@ impl Dialect {
         match (self.version, self.binding) {
             (Version::V1, _) => codec::encode_into(&event, &mut out),
             (Version::V03, Binding::JsonRpc) => v03::json::write_event(&event, &mut out),
-            (Version::V03, Binding::Rest) => v03::rest::write_event(&event, &mut out),
+            (Version::V03, _) => v03::rest::write_event(&event, &mut out),
         }
         out
     }
@@ -100,14 +100,14 @@ impl Dialect {
     fn write_task(self, task: &Task, out: &mut Vec<u8>) {
         match self.binding {
             Binding::JsonRpc => v03::json::write_task(task, out),
-            Binding::Rest => v03::rest::write_task(task, out),
+            _ => v03::rest::write_task(task, out),
         }
     }
 
     fn write_sent(self, sent: &SendMessageResponse, out: &mut Vec<u8>) {
         match self.binding {
             Binding::JsonRpc => v03::json::write_send_response(sent, out),
-            Binding::Rest => v03::rest::write_send_response(sent, out),
+            _ => v03::rest::write_send_response(sent, out),
         }
     }
 
@@ -138,8 +138,8 @@ impl Dialect {
         match (self.binding, self.version) {
             (Binding::JsonRpc, Version::V1) => codec::encode_into(&error.jsonrpc(), &mut out),
             (Binding::JsonRpc, Version::V03) => codec::encode_into(&v03::json_error(error), &mut out),
-            (Binding::Rest, Version::V1) => codec::encode_into(&error.rest_as(status), &mut out),
-            (Binding::Rest, Version::V03) => codec::encode_into(&v03::rest_error_as(error, status), &mut out),
+            (_, Version::V1) => codec::encode_into(&error.rest_as(status), &mut out),
+            (_, Version::V03) => codec::encode_into(&v03::rest_error_as(error, status), &mut out),
         }
         out
     }

@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, heade
 use nuncio_protocol::{Error, ErrorKind, json};
 
 use super::body::{self, Body};
-use super::{App, artifact, jsonrpc, params, rest, ws};
+use super::{App, artifact, grpc, jsonrpc, params, rest, ws};
 use crate::auth::{Denied, Shown};
 use crate::call::Version;
 use crate::card::CardSigning;
@@ -23,11 +23,17 @@ pub(crate) async fn handle<B>(
     request: Request<B>,
 ) -> Response<Body>
 where
-    B: http_body::Body<Data = Bytes> + Unpin,
+    B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: std::fmt::Display,
 {
     let (mut parts, incoming) = request.into_parts();
     set_tenant_apart(app, &mut parts);
+    if let Some(service) = grpc::service(parts.uri.path()) {
+        return grpc::handle(app, service, parts, incoming, (local, remote)).await;
+    }
+    if app.is_grpc_alone(local) {
+        return grpc::nothing_else();
+    }
     if let Some(response) = public(app, &parts, local, remote).await {
         return response;
     }

@@ -6,6 +6,8 @@ use nuncio_protocol::AgentInterface;
 
 use crate::call::Version;
 
+const GRPC: &str = "GRPC";
+
 /// The ways in, as the card lists them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ways {
@@ -13,6 +15,8 @@ pub(crate) struct Ways {
     pub(crate) http: Option<SocketAddr>,
     /// The path of WebSocket there.
     pub(crate) ws_path: Option<String>,
+    /// Where gRPC arrives, if not where HTTP does.
+    pub(crate) grpc: Option<SocketAddr>,
     /// All others: address and name of the binding.
     pub(crate) others: Vec<(String, &'static str)>,
 }
@@ -32,6 +36,9 @@ impl Ways {
                 all.push((format!("ws{rest}{path}"), "websocket", ""));
             }
         }
+        if let Some(address) = self.grpc(base_url, tenant) {
+            all.push((address, GRPC, tenant));
+        }
         all.extend(self.others.iter().map(|(url, binding)| (url.clone(), *binding, tenant)));
         let of_version = |version: Version| {
             all.iter().map(move |(url, binding, tenant)| AgentInterface {
@@ -41,18 +48,42 @@ impl Ways {
                 protocol_version: version.as_str().into(),
             })
         };
-        of_version(Version::V1).chain(of_version(Version::V03)).collect()
+        // 0.3 has no tenants, and gRPC no paths to name them by.
+        let old = of_version(Version::V03).filter(|i| i.protocol_binding != GRPC || i.tenant.is_empty());
+        of_version(Version::V1).chain(old).collect()
+    }
+
+    /// `host:port` of gRPC: that of HTTP, unless it has a port of its own. Below a path it cannot be reached.
+    fn grpc(&self, base_url: Option<&str>, tenant: &str) -> Option<String> {
+        let Some((scheme, rest)) = base_url.and_then(|url| url.split_once("://")) else {
+            return self.grpc.map(|address| address.to_string());
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (host, port),
+            _ => (authority, if scheme == "https" { "443" } else { "80" }),
+        };
+        if let Some(own) = self.grpc {
+            return Some(format!("{host}:{}", own.port()));
+        }
+        let below = if tenant.is_empty() { path.is_empty() } else { !path.contains('/') };
+        below.then(|| format!("{host}:{port}"))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
     fn every_way_is_listed_for_both_versions_and_a_tenant_is_named_where_there_are_no_paths() {
-        let ways =
-            Ways { ws_path: Some("/ws".into()), http: None, others: vec![("unix:///run/a.sock".into(), "unix")] };
+        let ways = Ways {
+            ws_path: Some("/ws".into()),
+            others: vec![("unix:///run/a.sock".into(), "unix")],
+            ..Ways::default()
+        };
         let listed = |base: Option<&str>, tenant: &str| -> Vec<String> {
             let line = |i: AgentInterface| {
                 format!("{} {} {} {}", i.protocol_binding, i.protocol_version, i.url, i.tenant).trim().to_owned()
@@ -61,9 +92,23 @@ mod tests {
         };
         assert_eq!(listed(None, ""), ["unix 1.0 unix:///run/a.sock", "unix 0.3 unix:///run/a.sock"]);
         let all = listed(Some("http://a/t"), "t");
-        let first = ["JSONRPC 1.0 http://a/t/", "HTTP+JSON 1.0 http://a/t", "websocket 1.0 ws://a/t/ws"];
-        assert_eq!(all[..3], first);
-        assert_eq!(all[3], "unix 1.0 unix:///run/a.sock t");
-        assert_eq!(all.len(), 8);
+        let new = ["JSONRPC 1.0 http://a/t/", "HTTP+JSON 1.0 http://a/t", "websocket 1.0 ws://a/t/ws"];
+        assert_eq!(all[..3], new);
+        assert_eq!(all[3..5], ["GRPC 1.0 a:80 t", "unix 1.0 unix:///run/a.sock t"]);
+        assert_eq!(all.len(), 9, "0.3 has no tenants over gRPC");
+    }
+
+    #[test]
+    fn grpc_is_a_host_and_a_port() {
+        let at = |base: &str, own: Option<&str>| {
+            let ways = Ways { grpc: own.map(|own| own.parse().unwrap()), ..Ways::default() };
+            ways.grpc(Some(base), "")
+        };
+        assert_eq!(at("http://127.0.0.1:8080", None).as_deref(), Some("127.0.0.1:8080"));
+        assert_eq!(at("https://agent.example", None).as_deref(), Some("agent.example:443"));
+        assert_eq!(at("http://[::1]", None).as_deref(), Some("[::1]:80"));
+        assert_eq!(at("http://[::1]:9", None).as_deref(), Some("[::1]:9"));
+        assert_eq!(at("https://agent.example/below", None), None, "gRPC has no paths");
+        assert_eq!(at("https://agent.example/below", Some("0.0.0.0:50051")).as_deref(), Some("agent.example:50051"));
     }
 }

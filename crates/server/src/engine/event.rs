@@ -3,8 +3,9 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use nuncio_protocol::{Artifact, Message, Metadata, StreamResponse, TaskState, codec};
+use nuncio_protocol::{Artifact, Message, Metadata, StreamResponse, TaskState, codec, proto};
 
+use crate::bind::grpc::framed;
 use crate::store::{LogEvent, Seq};
 
 /// An event with the forms that readers have asked for.
@@ -20,11 +21,22 @@ pub struct Event {
     pub(super) snapshot: Option<Bytes>,
     v03: OnceLock<Bytes>,
     v03_rest: OnceLock<Bytes>,
+    proto: OnceLock<Bytes>,
+    proto_v03: OnceLock<Bytes>,
 }
 
 impl Event {
     pub(crate) fn new(seq: Seq, body: Bytes) -> Self {
-        Self { seq, body, state: None, snapshot: None, v03: OnceLock::new(), v03_rest: OnceLock::new() }
+        Self {
+            seq,
+            body,
+            state: None,
+            snapshot: None,
+            v03: OnceLock::new(),
+            v03_rest: OnceLock::new(),
+            proto: OnceLock::new(),
+            proto_v03: OnceLock::new(),
+        }
     }
 
     /// An event that is written here.
@@ -34,25 +46,43 @@ impl Event {
 
     /// The A2A 0.3 form, derived once for all readers.
     pub fn v03(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
-        lazily(&self.v03, &self.body, derive)
+        lazily(&self.v03, &self.body, written(derive))
     }
 
     /// The form of the 0.3 REST dialect, derived once for all readers.
     pub fn v03_rest(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
-        lazily(&self.v03_rest, &self.body, derive)
+        lazily(&self.v03_rest, &self.body, written(derive))
+    }
+
+    /// The gRPC form, with what stands before a message there.
+    pub(crate) fn proto(&self) -> Bytes {
+        lazily(&self.proto, &self.body, |event| framed(&proto::write::<proto::v1::StreamResponse, _>(event)))
+    }
+
+    /// The same for 0.3.
+    pub(crate) fn proto_v03(&self) -> Bytes {
+        lazily(&self.proto_v03, &self.body, |event| framed(&proto::write::<proto::v03::StreamResponse, _>(event)))
     }
 }
 
-fn lazily(slot: &OnceLock<Bytes>, body: &Bytes, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
-    let made = slot.get_or_init(|| {
-        let mut out = Vec::with_capacity(body.len() + 64);
-        match codec::decode::<StreamResponse>(body) {
-            Ok(event) => derive(&event, &mut out),
-            Err(error) => tracing::error!(%error, "an event in the log cannot be read"),
+/// Makes a form once.
+fn lazily(slot: &OnceLock<Bytes>, body: &Bytes, derive: impl FnOnce(StreamResponse) -> Bytes) -> Bytes {
+    let made = slot.get_or_init(|| match codec::decode::<StreamResponse>(body) {
+        Ok(event) => derive(event),
+        Err(error) => {
+            tracing::error!(%error, "an event in the log cannot be read");
+            Bytes::new()
         }
-        out.into()
     });
     made.clone()
+}
+
+fn written(write: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> impl FnOnce(StreamResponse) -> Bytes {
+    |event| {
+        let mut out = Vec::with_capacity(512);
+        write(&event, &mut out);
+        out.into()
+    }
 }
 
 impl From<LogEvent> for Event {

@@ -71,6 +71,11 @@ impl Subscription {
         self.first = None;
     }
 
+    /// The number of the next event; those behind it are consecutive.
+    pub(crate) fn first_seq(&self) -> Seq {
+        self.first.as_ref().map_or(self.cursor + 1, |first| first.seq)
+    }
+
     /// Waits for the next events and adds them to `into`. `false` means that the stream is over.
     pub async fn next(&mut self, into: &mut Vec<Arc<Event>>) -> Result<bool, Error> {
         if let Some(first) = self.first.take() {
@@ -148,11 +153,17 @@ impl Engine {
             let live = self.open(&row).await?;
             return Ok(Subscription::after(self.clone(), live, after, close));
         }
+        let rest_is_over = self.options.manners.rest_is_over;
+        let not_active = || Error::new(ErrorKind::TaskNotFound, format!("Task {id} is not active"));
         if finished && over == Over::Refuse {
             let text = "The task is over: get it, or subscribe with Last-Event-ID to read its events again";
-            return Err(Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", id.as_str()));
+            let error = if rest_is_over { not_active() } else { Error::new(ErrorKind::UnsupportedOperation, text) };
+            return Err(error.fact("taskId", id.as_str()));
         }
         let live = self.open(&row).await?;
+        if rest_is_over && over == Over::Refuse && live.rests() {
+            return Err(not_active().fact("taskId", id.as_str()));
+        }
         Subscription::with_snapshot(self.clone(), live, close).await
     }
 }

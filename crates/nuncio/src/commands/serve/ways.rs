@@ -28,9 +28,9 @@ pub(super) async fn open(config: &Config) -> Result<Listeners, Failure> {
         }
         listeners.stdio = Some(Stdio { trusted: config.trust_local });
     }
-    let missing = [("grpc", config.has_grpc_port())];
-    if let Some((name, _)) = missing.iter().find(|(_, asked)| *asked) {
-        return Err(Failure::usage(vec![format!("`{name}` is not served yet")]));
+    if config.has_grpc_port() {
+        let host = config.grpc_host.as_ref().unwrap_or(&config.host);
+        listeners.grpc = Some(port(host, config.grpc_port.unwrap_or(config.port)).await?);
     }
     if config.serves(Transport::RedisStreams) {
         listeners.redis = redis(config)?.map(Arc::new);
