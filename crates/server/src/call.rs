@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use crate::auth::Grants;
 use crate::push::Tone;
 use crate::store::{Scope, Seq};
 
@@ -56,6 +57,8 @@ pub struct Call {
     pub traceparent: Option<Arc<str>>,
     /// The last event that a reconnecting reader has seen.
     pub after: Option<Seq>,
+    /// What the caller may do.
+    pub grants: Grants,
     /// Who it is by name, also where others share the scope.
     pub caller: Arc<str>,
     /// By which way it came in.

@@ -12,11 +12,13 @@
 //!                mend             what may be missing from a request
 //! bind/dispatch  check            whether a request may be carried out: rules for ids
 //! card           rpc_path         the path of JSON-RPC that the card names
+//!                first_form       what a signature covers that comes first
 //!                shape            anything else about the card
 //!                finish_card      what no card of 1.0 has
 //! server         manners          rules of conversation, for the engine
 //! ```
 
+use nuncio_protocol::sign::Form;
 use nuncio_protocol::{AgentCard, Error, Value};
 
 use crate::bind::dialect::Accent;
@@ -87,6 +89,14 @@ impl Profile {
         match self {
             Self::IacCode => iac_code::check(request),
             _ => Ok(()),
+        }
+    }
+
+    /// The form of a card that its clients verify, if they look at the first signature alone.
+    pub(crate) fn first_form(self) -> Option<Form> {
+        match self {
+            Self::IacCode => Some(Form::Escaped),
+            Self::Nuncio => None,
         }
     }
 
