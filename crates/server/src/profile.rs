@@ -8,6 +8,7 @@
 //! bind/http      is_rpc_path      which paths take JSON-RPC
 //!                has_old_card     whether the card is also at its path of 0.3
 //!                health           what `/health` says
+//!                refusal          what a caller who is not let in is told
 //! bind/rpc       accent           how answers differ from the plain ones of their version
 //!                mend             what may be missing from a request
 //! bind/dispatch  check            whether a request may be carried out: rules for ids
@@ -18,6 +19,7 @@
 //! server         manners          rules of conversation, for the engine
 //! ```
 
+use http::StatusCode;
 use nuncio_protocol::sign::Form;
 use nuncio_protocol::{AgentCard, Error, Value};
 
@@ -137,6 +139,11 @@ impl Profile {
     /// What `/health` says, if not the usual. `agent` is the one that is served.
     pub(crate) fn health(self, agent: &str) -> Option<Value> {
         (self == Self::CodingAgent).then(|| nuncio_protocol::json!({ "status": "ok", "adapter": agent }))
+    }
+
+    /// What a caller who is not let in is told, if not the usual.
+    pub(crate) fn refusal(self, status: StatusCode) -> Option<Value> {
+        (self == Self::ProtoAgent).then(|| proto_agent::refusal(status))
     }
 
     /// How answers to this method at this path differ from the plain ones of their version.

@@ -199,7 +199,10 @@ pub(crate) fn refuse(app: &App, parts: &Parts, denied: Denied) -> Response<Body>
         Denied::TooMany { .. } => (StatusCode::TOO_MANY_REQUESTS, r#"{"error":"Too many wrong credentials"}"#),
         Denied::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"Credentials cannot be checked now"}"#),
     };
-    let mut response = bytes_response(status, JSON, text.as_bytes());
+    let mut response = match app.profile.refusal(status) {
+        Some(own) => bytes_response(status, JSON, nuncio_protocol::codec::encode(&own)),
+        None => bytes_response(status, JSON, text.as_bytes()),
+    };
     let headers = response.headers_mut();
     match denied {
         Denied::Unauthorized => {

@@ -1,5 +1,6 @@
 //! The rules of protoAgent.
 
+use http::StatusCode;
 use nuncio_protocol::{
     Artifact, ContextId, Error, ErrorKind, MessageId, StreamResponse, TaskArtifactUpdateEvent, TaskStatusUpdateEvent,
     Value, codec, json, v03,
@@ -140,6 +141,17 @@ pub(crate) fn write_notification(update: TaskStatusUpdateEvent, made: Option<&Ar
         frame["artifact"] = artifact;
     }
     codec::encode_into(&frame, out);
+}
+
+/// What a caller who is not let in is told.
+pub(super) fn refusal(status: StatusCode) -> Value {
+    let text = match status {
+        StatusCode::UNAUTHORIZED => "Unauthorized: expected 'Authorization: Bearer <token>' or 'X-API-Key: <key>'",
+        StatusCode::FORBIDDEN => "Forbidden: these credentials do not reach this far",
+        StatusCode::TOO_MANY_REQUESTS => "Too many wrong credentials: try again later",
+        _ => "Credentials cannot be checked now: try again later",
+    };
+    json!({ "detail": text })
 }
 
 /// A task that is not there is named.

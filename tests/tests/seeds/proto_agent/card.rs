@@ -78,3 +78,25 @@ async fn calls_are_json_rpc() {
     let no_text = json!({ "message": { "role": "user", "parts": [] } });
     assert_eq!(call(&server, "message/send", no_text).await["error"]["code"], -32602);
 }
+
+#[tokio::test]
+async fn either_credential_lets_a_caller_in_and_the_card_is_for_everybody() {
+    let server = super::serve_in("api-key: k3y", &[("A2A_AUTH_TOKEN", "t0ken")]);
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": message("hello") });
+    let ask = |name: &str, value: &str| client().post(format!("{}/a2a", server.url)).json(&body).header(name, value);
+    for (name, value, status) in [
+        ("Authorization", "Bearer t0ken", 200),
+        ("X-API-Key", "k3y", 200),
+        ("Authorization", "Bearer wrong", 401),
+        ("X-API-Key", "wrong", 401),
+        ("X-Nothing", "", 401),
+    ] {
+        let (found, answer) = answer(ask(name, value)).await;
+        assert_eq!(found, status, "{name}: {value}: {answer}");
+        let detail = "Unauthorized: expected 'Authorization: Bearer <token>' or 'X-API-Key: <key>'";
+        assert_eq!(answer["detail"] == detail, status == 401, "{answer}");
+    }
+    let (status, card) = answer(client().get(format!("{}/.well-known/agent-card.json", server.url))).await;
+    assert_eq!(status, 200);
+    assert_eq!(card["securitySchemes"].as_object().map(|all| all.len()), Some(2), "{card}");
+}
