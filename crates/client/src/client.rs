@@ -14,10 +14,10 @@ use nuncio_protocol::{
 
 use crate::discover::{FoundCard, discover, find};
 use crate::error::ClientError;
-use crate::http::{Http, parse_url, shown};
+use crate::http::{Http, invalid, parse_url, shown};
 use crate::options::{Options, SendOptions};
 use crate::stream::{Event, EventStream, Origin};
-use crate::wire::{Binding, Feed, Version, Wire};
+use crate::wire::{Binding, Feed, Version, Wire, grpc};
 
 /// A client of one agent. Clones are cheap and share connections.
 #[derive(Clone)]
@@ -43,7 +43,12 @@ impl Client {
     /// [`Options::version`] and [`Options::binding`] do not exclude. Credentials go only to the origin of `url`;
     /// a card that leads elsewhere is an error unless [`Options::origins`] or [`Options::allow_cross_origin`]
     /// say otherwise.
+    ///
+    /// An address such as `grpc://host:port` names an interface of gRPC itself: there is no card to read.
     pub async fn discover(url: &str, options: Options) -> Result<Self, ClientError> {
+        if grpc::typed(url).is_some() {
+            return Self::direct(url, options);
+        }
         let home = parse_url(url)?;
         let http = Arc::new(Http::new(home.clone(), options)?);
         let found = discover(&http, &home).await?;
@@ -65,8 +70,13 @@ impl Client {
     /// An agent whose interface is known to be at `url`; no card is read. It is JSON-RPC and 1.0 unless the
     /// options say otherwise.
     pub fn direct(url: &str, options: Options) -> Result<Self, ClientError> {
-        let url = parse_url(url)?;
-        let binding = options.binding.unwrap_or(Binding::JsonRpc);
+        let grpc = grpc::typed(url);
+        if grpc.is_some() && options.require_signature {
+            return Err(invalid("There is no card to verify at a gRPC address: use the address of the card.".into()));
+        }
+        let binding = options.binding.filter(|_| grpc.is_none());
+        let binding = binding.unwrap_or(if grpc.is_some() { Binding::Grpc } else { Binding::JsonRpc });
+        let url = parse_url(grpc.as_deref().unwrap_or(url))?;
         let version = options.version.unwrap_or(Version::V1_0);
         let tenant = options.tenant.clone().unwrap_or_default();
         let http = Arc::new(Http::new(url.clone(), options)?);

@@ -1,16 +1,19 @@
 //! Connections, credentials and limits, for everything that leaves this crate.
 
 use std::error::Error as _;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use reqwest::{Method, Response, Url, redirect};
 
 use crate::credential::{Prepared, Secret};
 use crate::error::{ClientError, plain};
 use crate::options::{Options, Proxy};
 
+/// The type of gRPC calls.
+pub(crate) const GRPC: &str = "application/grpc";
 const REDIRECTS: usize = 5;
 /// So much of an error's body is read, and so much of it shown.
 const ERROR_BODY: usize = 64 * 1024;
@@ -22,6 +25,8 @@ const SHORTEST_SECRET: usize = 6;
 #[derive(Debug)]
 pub(crate) struct Http {
     client: reqwest::Client,
+    /// The same for gRPC, which nobody negotiates: made when it is needed.
+    h2: OnceLock<reqwest::Client>,
     /// What the user typed: the place for credentials.
     home: Url,
     /// Other places for them.
@@ -43,6 +48,11 @@ impl Http {
     pub(crate) fn new(home: Url, options: Options) -> Result<Self, ClientError> {
         let credentials = Prepared::new(&options.credentials)?;
         let trusted = options.origins.iter().map(|origin| parse_url(origin)).collect::<Result<_, _>>()?;
+        let client = Self::client(&options, false)?;
+        Ok(Self { client, h2: OnceLock::new(), home, trusted, credentials, options })
+    }
+
+    fn client(options: &Options, h2: bool) -> Result<reqwest::Client, ClientError> {
         let builder = reqwest::Client::builder()
             .user_agent(concat!("nuncio-client/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(options.connect_timeout)
@@ -56,8 +66,25 @@ impl Http {
             Proxy::Environment => builder,
             Proxy::At(address) => builder.no_proxy().proxy(reqwest::Proxy::all(address).map_err(cannot)?),
         };
-        let client = builder.build().map_err(cannot)?;
-        Ok(Self { client, home, trusted, credentials, options })
+        let builder = if h2 {
+            // Streams are silent for long, and proxies forget connections that are.
+            builder.http2_prior_knowledge().http2_keep_alive_interval(Duration::from_secs(30))
+        } else {
+            builder
+        };
+        builder.build().map_err(cannot)
+    }
+
+    /// The client for a request.
+    fn client_for(&self, ask: &Ask) -> Result<&reqwest::Client, ClientError> {
+        if ask.headers.get(CONTENT_TYPE).is_none_or(|kind| kind != GRPC) {
+            return Ok(&self.client);
+        }
+        if let Some(client) = self.h2.get() {
+            return Ok(client);
+        }
+        let made = Self::client(&self.options, true)?;
+        Ok(self.h2.get_or_init(|| made))
     }
 
     /// Refuses an address at which the user's credentials would leave the origin they were given for.
@@ -84,7 +111,7 @@ impl Http {
         for _ in 0..=REDIRECTS {
             let known = self.may_know(&ask.url);
             let url = if known { self.credentials.address(ask.url.clone()) } else { ask.url.clone() };
-            let mut request = self.client.request(ask.method.clone(), url).headers(ask.headers.clone());
+            let mut request = self.client_for(&ask)?.request(ask.method.clone(), url).headers(ask.headers.clone());
             if known {
                 request = request.headers(self.credentials.headers().clone());
             }
@@ -163,7 +190,7 @@ impl Http {
         let (url, status) = (shown(response.url()), response.status().as_u16());
         let said = self.redact(plain(String::from_utf8_lossy(body).trim(), ERROR_SHOWN));
         if status != 401 && status != 403 {
-            return ClientError::Http { url, status, said, retry_after: retry_after(response) };
+            return ClientError::Http { url, status, said, retry_after: retry_after(response.headers()) };
         }
         let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
         let said = challenge.map_or(said, |challenge| self.redact(plain(challenge, ERROR_SHOWN)));
@@ -186,7 +213,7 @@ impl Http {
         text
     }
 
-    fn network(&self, url: &Url, error: reqwest::Error) -> ClientError {
+    pub(crate) fn network(&self, url: &Url, error: reqwest::Error) -> ClientError {
         if error.is_timeout() && error.is_connect() {
             let cause = format!("no connection within {:?}", self.options.connect_timeout);
             return ClientError::Unreachable { url: shown(url), cause };
@@ -266,8 +293,8 @@ pub(crate) fn protocol(url: &Url, what: impl Into<String>) -> ClientError {
 }
 
 /// When to come back, in whole seconds; dates are rare and not read.
-pub(crate) fn retry_after(response: &Response) -> Option<Duration> {
-    response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
 /// The innermost reason says what happened; the outer ones only who noticed.

@@ -22,12 +22,14 @@ use crate::options::SendOptions;
 
 mod dialect;
 mod feed;
+pub(crate) mod grpc;
 mod jsonrpc;
 mod rest;
 
 use dialect::{Call, Dialect};
 pub(crate) use feed::Feed;
 use feed::Framing;
+use grpc::Messages;
 use jsonrpc::JsonRpc;
 use rest::Rest;
 
@@ -42,6 +44,8 @@ pub enum Binding {
     JsonRpc,
     /// Plain HTTP with JSON bodies.
     Rest,
+    /// gRPC.
+    Grpc,
 }
 
 impl Binding {
@@ -50,12 +54,14 @@ impl Binding {
         match self {
             Self::JsonRpc => "JSONRPC",
             Self::Rest => "HTTP+JSON",
+            Self::Grpc => "GRPC",
         }
     }
 
     /// The binding with this name in a card.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::JsonRpc, Self::Rest].into_iter().find(|binding| binding.name().eq_ignore_ascii_case(name.trim()))
+        let all = [Self::JsonRpc, Self::Rest, Self::Grpc];
+        all.into_iter().find(|binding| binding.name().eq_ignore_ascii_case(name.trim()))
     }
 }
 
@@ -122,6 +128,7 @@ pub(crate) struct Wire {
 enum Carrier {
     JsonRpc(JsonRpc),
     Rest(Rest),
+    Grpc,
 }
 
 impl Wire {
@@ -145,6 +152,7 @@ impl Wire {
         let carrier = match binding {
             Binding::JsonRpc => Carrier::JsonRpc(JsonRpc::default()),
             Binding::Rest => Carrier::Rest(Rest::new(version)),
+            Binding::Grpc => Carrier::Grpc,
         };
         Ok(Self { http, url, headers, carrier, dialect: Dialect::new(binding, version) })
     }
@@ -231,7 +239,7 @@ impl Wire {
     }
 
     pub(crate) async fn extended_card(&self, request: &GetExtendedAgentCardRequest) -> Result<FoundCard, ClientError> {
-        let json = self.call(&Call::ExtendedCard(request), |_, json| Ok(Bytes::copy_from_slice(json))).await?;
+        let json = self.call(&Call::ExtendedCard(request), Dialect::read_card).await?;
         // Agents of either version also answer with a card for both.
         discover::read(&self.http, &self.url, json).await
     }
@@ -258,10 +266,15 @@ impl Wire {
         let (ask, framing) = self.ask(call, false, extra)?;
         let work = async {
             let mut response = self.http.ask(ask).await?;
+            if matches!(self.carrier, Carrier::Grpc) {
+                let messages = Messages::of(&self.http, response).await?;
+                let message = messages.only(&self.http, &self.url, self.http.options.max_answer).await?;
+                return read(self.dialect, &message).map_err(|error| unreadable(&self.url, &error));
+            }
             self.accepted(framing, &mut response).await?;
             let body = self.http.body(&mut response, self.http.options.max_answer).await?;
             let answer = framing.open(&self.http, &self.url, &body, |json| self.dialect.tolerant(json, read));
-            answer.map_err(|error| error.after(retry_after(&response)))
+            answer.map_err(|error| error.after(retry_after(response.headers())))
         };
         within(limit, shown(&self.url), work).await
     }
@@ -274,6 +287,9 @@ impl Wire {
         limit: Duration,
     ) -> Result<Feed, ClientError> {
         let (ask, framing) = self.ask(call, true, extra)?;
+        if matches!(self.carrier, Carrier::Grpc) {
+            return self.open_grpc(ask, limit).await;
+        }
         let head = async {
             let mut response = self.http.ask(ask).await?;
             self.accepted(framing, &mut response).await?;
@@ -288,10 +304,26 @@ impl Wire {
             let body = self.http.body(&mut response, self.http.options.max_answer).await?;
             let read = |json: &[u8]| self.dialect.tolerant(json, Dialect::read_event);
             let answer = framing.open(&self.http, &self.url, &body, read);
-            answer.map_err(|error| error.after(retry_after(&response)))
+            answer.map_err(|error| error.after(retry_after(response.headers())))
         };
         let only = within(limit, shown(&self.url), work).await?;
         Ok(Feed::single(self.http.clone(), self.url.clone(), framing, self.dialect, only))
+    }
+
+    /// The first event is waited for, because errors before it come in its place.
+    async fn open_grpc(&self, ask: Ask, limit: Duration) -> Result<Feed, ClientError> {
+        let head = async {
+            let response = self.http.ask(ask).await?;
+            let mut feed = Feed::messages(
+                self.http.clone(),
+                self.url.clone(),
+                self.dialect,
+                Messages::of(&self.http, response).await?,
+            );
+            feed.look_ahead().await?;
+            Ok(feed)
+        };
+        within(limit, shown(&self.url), head).await
     }
 
     fn ask(
@@ -305,6 +337,8 @@ impl Wire {
         match &self.carrier {
             Carrier::JsonRpc(carrier) => carrier.ask(&self.url, headers, self.dialect, call, streams),
             Carrier::Rest(carrier) => Ok((carrier.ask(&self.url, headers, self.dialect, call, streams), Framing::Rest)),
+            // What is around an answer is taken off before.
+            Carrier::Grpc => Ok((grpc::ask(&self.url, headers, self.dialect, call)?, Framing::Rest)),
         }
     }
 
@@ -319,7 +353,7 @@ impl Wire {
             Framing::Rest => rest::error(response.status().as_u16(), &body, self.dialect),
         };
         let Some(error) = error else { return Err(self.http.refused(response, &body)) };
-        Err(agent(&self.http, &self.url, error).after(retry_after(response)))
+        Err(agent(&self.http, &self.url, error).after(retry_after(response.headers())))
     }
 }
 
