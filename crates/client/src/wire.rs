@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use nuncio_protocol::codec::DecodeError;
 use nuncio_protocol::{
     AgentInterface, CancelTaskRequest, ErrorKind, GetExtendedAgentCardRequest, GetTaskRequest,
