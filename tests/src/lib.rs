@@ -13,10 +13,12 @@ pub use serde_json::{Value, json};
 pub mod raw;
 
 mod random;
+mod redis;
 mod sse;
 mod stage;
 
 pub use random::Random;
+pub use redis::Redis;
 pub use reqwest::RequestBuilder;
 pub use sse::{Sse, SseEvent};
 pub use stage::{Stage, fake, installed};

@@ -12,7 +12,7 @@ use nuncio_protocol::{
     TaskId, TaskPushNotificationConfig, TaskPushNotificationConfigRequest,
 };
 
-use crate::discover::{FoundCard, discover, find};
+use crate::discover::{FoundCard, discover, fetch, find};
 use crate::error::ClientError;
 use crate::http::{Http, invalid, parse_url, shown};
 use crate::options::{Options, SendOptions};
@@ -45,11 +45,21 @@ impl Client {
     /// say otherwise.
     ///
     /// An address such as `grpc://host:port` names an interface of gRPC itself: there is no card to read.
+    /// Streams in Redis have no card: their address is used as it is, as [`Client::direct`] does.
     pub async fn discover(url: &str, options: Options) -> Result<Self, ClientError> {
         if grpc::typed(url).is_some() {
             return Self::direct(url, options);
         }
         let home = parse_url(url)?;
+        if Binding::of_scheme(&home).is_some() {
+            // There is no card to read, and so none to trust.
+            if options.require_signature {
+                return Err(invalid(
+                    "A signed card is required, and this address has none: use that of the card.".into(),
+                ));
+            }
+            return Self::direct(url, options);
+        }
         let http = Arc::new(Http::new(home.clone(), options)?);
         let found = discover(&http, &home).await?;
         let tenant = http.options.tenant.clone().unwrap_or(found.tenant);
@@ -67,6 +77,12 @@ impl Client {
         find(&Http::new(home.clone(), options)?, &home).await
     }
 
+    /// The card byte for byte, read or not: for whoever wants to know what is wrong with it.
+    pub async fn fetch_card(url: &str, options: Options) -> Result<Bytes, ClientError> {
+        let home = parse_url(url)?;
+        fetch(&Http::new(home.clone(), options)?, &home).await.map(|(_, json)| json)
+    }
+
     /// An agent whose interface is known to be at `url`; no card is read. It is JSON-RPC and 1.0 unless the
     /// options say otherwise.
     pub fn direct(url: &str, options: Options) -> Result<Self, ClientError> {
@@ -74,9 +90,9 @@ impl Client {
         if grpc.is_some() && options.require_signature {
             return Err(invalid("There is no card to verify at a gRPC address: use the address of the card.".into()));
         }
-        let binding = options.binding.filter(|_| grpc.is_none());
-        let binding = binding.unwrap_or(if grpc.is_some() { Binding::Grpc } else { Binding::JsonRpc });
         let url = parse_url(grpc.as_deref().unwrap_or(url))?;
+        let known = grpc.map(|_| Binding::Grpc).or_else(|| Binding::of_scheme(&url));
+        let binding = known.or(options.binding).unwrap_or(Binding::JsonRpc);
         let version = options.version.unwrap_or(Version::V1_0);
         let tenant = options.tenant.clone().unwrap_or_default();
         let http = Arc::new(Http::new(url.clone(), options)?);

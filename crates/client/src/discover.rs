@@ -10,7 +10,7 @@ use crate::cache::Entry;
 use crate::error::{ClientError, plain};
 use crate::http::{Ask, Http, protocol, shown, within};
 use crate::options::Options;
-use crate::wire::{Binding, VERSION_HEADER, Version, spoken, grpc};
+use crate::wire::{Binding, VERSION_HEADER, Version, grpc, is_redis, spoken};
 
 const WELL_KNOWN: &str = "/.well-known/agent-card.json";
 /// No honest card is larger.
@@ -96,7 +96,7 @@ impl FoundCard {
 }
 
 /// The card below the address, else the one of the origin: people also type the address of an interface.
-async fn fetch(http: &Http, typed: &Url) -> Result<(Url, Bytes), ClientError> {
+pub(crate) async fn fetch(http: &Http, typed: &Url) -> Result<(Url, Bytes), ClientError> {
     if typed.path().ends_with(".json") {
         return card_at(http, typed.clone()).await;
     }
@@ -168,9 +168,9 @@ fn choose<'a>(
             && options.version.is_none_or(|asked| asked == version);
         let url = match binding {
             Binding::Grpc => parse_absolute(&grpc::named(&interface.url, at)),
-            Binding::JsonRpc | Binding::Rest => parse_absolute(&interface.url),
+            _ => parse_absolute(&interface.url),
         };
-        let url = url.filter(|_| asked)?;
+        let url = url.filter(|url| asked && is_wanted(url, options))?;
         Some((interface, binding, version, url))
     });
     usable.ok_or_else(|| {
@@ -192,10 +192,16 @@ fn check_extensions(card: &AgentCard, at: &Url, options: &Options) -> Result<(),
     if missing.is_empty() { Ok(()) } else { Err(ClientError::ExtensionsRequired { url: shown(at), missing }) }
 }
 
+/// A card leads to Redis only whoever asks for that: it may be a Redis that the card's author has no business with.
+fn is_wanted(url: &Url, options: &Options) -> bool {
+    !is_redis(url) || options.binding == Some(Binding::RedisStreams)
+}
+
 /// Whoever wrote the card has no business in naming a user for us.
 fn parse_absolute(url: &str) -> Option<Url> {
     let url = Url::parse(url).ok()?;
-    let fits = matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();
+    let known = matches!(url.scheme(), "http" | "https") || is_redis(&url);
+    let fits = known && url.username().is_empty() && url.password().is_none();
     fits.then_some(url)
 }
 

@@ -11,6 +11,7 @@ use reqwest::{Method, Response, Url, redirect};
 use crate::credential::{Prepared, Secret};
 use crate::error::{ClientError, plain};
 use crate::options::{Options, Proxy};
+use crate::wire::is_redis;
 
 /// The type of gRPC calls.
 pub(crate) const GRPC: &str = "application/grpc";
@@ -100,10 +101,14 @@ impl Http {
     }
 
     fn may_know(&self, url: &Url) -> bool {
-        let origin = url.origin();
         self.options.allow_cross_origin
-            || origin == self.home.origin()
-            || self.trusted.iter().any(|url| url.origin() == origin)
+            || is_same_origin(url, &self.home)
+            || self.trusted.iter().any(|trusted| is_same_origin(url, trusted))
+    }
+
+    /// The credentials for an address, if that is where they belong.
+    pub(crate) fn known_headers(&self, url: &Url) -> Option<&HeaderMap> {
+        self.may_know(url).then(|| self.credentials.headers())
     }
 
     /// Asks, and follows redirects inside the origin. Every status is an answer.
@@ -251,6 +256,12 @@ pub(crate) async fn within<T>(
     }
 }
 
+/// Whether two addresses are of the same place. Only schemes of the web have an origin of their own.
+fn is_same_origin(one: &Url, other: &Url) -> bool {
+    let place = |url: &Url| (url.scheme().to_owned(), url.host_str().map(str::to_owned), url.port());
+    one.origin() == other.origin() || (is_redis(one) && place(one) == place(other))
+}
+
 /// An address for people: without query and user, which may hold secrets.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
@@ -270,11 +281,13 @@ pub(crate) fn parse_url(typed: &str) -> Result<Url, ClientError> {
         None if is_local(typed) => format!("http://{typed}"),
         None => format!("https://{typed}"),
     };
-    let url = Url::parse(&absolute).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let known = |url: &Url| (matches!(url.scheme(), "http" | "https") || is_redis(url)) && url.has_host();
+    let url = Url::parse(&absolute).ok().filter(known);
     // The text is not repeated: it may hold a password.
     let url =
         url.ok_or_else(|| invalid("The address is not an http or https URL, such as https://agent.example.".into()))?;
-    if !url.username().is_empty() || url.password().is_some() {
+    // Redis has no other place for them.
+    if !is_redis(&url) && (!url.username().is_empty() || url.password().is_some()) {
         return Err(invalid("The address holds a user or a password: set a token or a header instead.".into()));
     }
     Ok(url)

@@ -23,6 +23,7 @@ mod dialect;
 mod feed;
 pub(crate) mod grpc;
 mod jsonrpc;
+mod redis;
 mod rest;
 
 use dialect::{Call, Dialect};
@@ -30,6 +31,8 @@ pub(crate) use feed::Feed;
 use feed::Framing;
 use grpc::Messages;
 use jsonrpc::JsonRpc;
+use redis::Redis;
+pub(crate) use redis::is_redis;
 use rest::Rest;
 
 pub(crate) const VERSION_HEADER: &str = "a2a-version";
@@ -45,6 +48,8 @@ pub enum Binding {
     Rest,
     /// gRPC.
     Grpc,
+    /// JSON-RPC by streams in Redis.
+    RedisStreams,
 }
 
 impl Binding {
@@ -54,12 +59,18 @@ impl Binding {
             Self::JsonRpc => "JSONRPC",
             Self::Rest => "HTTP+JSON",
             Self::Grpc => "GRPC",
+            Self::RedisStreams => "redis-streams",
         }
+    }
+
+    /// The binding that an address is of by its scheme alone.
+    pub(crate) fn of_scheme(url: &Url) -> Option<Self> {
+        is_redis(url).then_some(Self::RedisStreams)
     }
 
     /// The binding with this name in a card.
     pub fn from_name(name: &str) -> Option<Self> {
-        let all = [Self::JsonRpc, Self::Rest, Self::Grpc];
+        let all = [Self::JsonRpc, Self::Rest, Self::Grpc, Self::RedisStreams];
         all.into_iter().find(|binding| binding.name().eq_ignore_ascii_case(name.trim()))
     }
 }
@@ -122,12 +133,13 @@ pub(crate) struct Wire {
     dialect: Dialect,
 }
 
-/// What turns calls into HTTP requests.
+/// What turns calls into requests.
 #[derive(Debug)]
 enum Carrier {
     JsonRpc(JsonRpc),
     Rest(Rest),
     Grpc,
+    Redis(JsonRpc, Arc<Redis>),
 }
 
 impl Wire {
@@ -152,6 +164,7 @@ impl Wire {
             Binding::JsonRpc => Carrier::JsonRpc(JsonRpc::default()),
             Binding::Rest => Carrier::Rest(Rest::new(version)),
             Binding::Grpc => Carrier::Grpc,
+            Binding::RedisStreams => Carrier::Redis(JsonRpc::default(), Arc::new(Redis::new(&http, &url)?)),
         };
         Ok(Self { http, url, headers, carrier, dialect: Dialect::new(binding, version) })
     }
@@ -163,7 +176,11 @@ impl Wire {
         version: Version,
         extensions: &[String],
     ) -> Result<Self, ClientError> {
-        Self::new(self.http.clone(), self.url.clone(), binding, version, extensions)
+        let mut wire = Self::new(self.http.clone(), self.url.clone(), binding, version, extensions)?;
+        if let Carrier::Redis(_, redis) = &self.carrier {
+            wire.carrier = Carrier::Redis(JsonRpc::default(), redis.clone());
+        }
+        Ok(wire)
     }
 
     pub(crate) async fn send(
@@ -263,6 +280,15 @@ impl Wire {
         limit: Duration,
     ) -> Result<T, ClientError> {
         let (ask, framing) = self.ask(call, false, extra)?;
+        if let Carrier::Redis(_, redis) = &self.carrier {
+            let work = async {
+                let reply = redis.ask(&self.http, &ask).await?.next().await?;
+                let body = reply.map(|reply| reply.payload).unwrap_or_default();
+                small_enough(&self.url, &body, self.http.options.max_answer)?;
+                framing.open(&self.http, &self.url, &body, |json| self.dialect.tolerant(json, read))
+            };
+            return within(limit, shown(&self.url), work).await;
+        }
         let work = async {
             let mut response = self.http.ask(ask).await?;
             if matches!(self.carrier, Carrier::Grpc) {
@@ -288,6 +314,16 @@ impl Wire {
         let (ask, framing) = self.ask(call, true, extra)?;
         if matches!(self.carrier, Carrier::Grpc) {
             return self.open_grpc(ask, limit).await;
+        }
+        if let Carrier::Redis(_, redis) = &self.carrier {
+            let work = async {
+                let mut replies = redis.ask(&self.http, &ask).await?;
+                replies.begun().await?;
+                let mut feed = Feed::replies(self.http.clone(), self.url.clone(), framing, self.dialect, replies);
+                feed.check_first().await?;
+                Ok(feed)
+            };
+            return within(limit, shown(&self.url), work).await;
         }
         let head = async {
             let mut response = self.http.ask(ask).await?;
@@ -334,7 +370,9 @@ impl Wire {
         let mut headers = self.headers.clone();
         headers.extend(extra);
         match &self.carrier {
-            Carrier::JsonRpc(carrier) => carrier.ask(&self.url, headers, self.dialect, call, streams),
+            Carrier::JsonRpc(carrier) | Carrier::Redis(carrier, _) => {
+                carrier.ask(&self.url, headers, self.dialect, call, streams)
+            }
             Carrier::Rest(carrier) => Ok((carrier.ask(&self.url, headers, self.dialect, call, streams), Framing::Rest)),
             // What is around an answer is taken off before.
             Carrier::Grpc => Ok((grpc::ask(&self.url, headers, self.dialect, call)?, Framing::Rest)),
@@ -368,6 +406,10 @@ fn agent(http: &Http, url: &Url, mut error: AgentError) -> ClientError {
         _ => return ClientError::Agent(Box::new(error)),
     };
     ClientError::Unauthorized { url: shown(url), status, sent: http.sends_credentials(url), said: error.message }
+}
+
+fn small_enough(url: &Url, body: &[u8], limit: usize) -> Result<(), ClientError> {
+    if body.len() > limit { Err(ClientError::TooLarge { url: shown(url), limit }) } else { Ok(()) }
 }
 
 fn unreadable(url: &Url, error: &DecodeError) -> ClientError {

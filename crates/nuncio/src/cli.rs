@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::card::args::CardArgs;
 use crate::commands::client::args::{ClientArgs, ROUTE_EXAMPLE, RoutePreviewArgs};
 
 /// Puts any agent on the A2A network.
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     /// Show which route a call would take
     #[command(hide = true, name = "a2a-route-preview", after_help = ROUTE_EXAMPLE)]
     RoutePreview(RoutePreviewArgs),
+    /// Check, sign and verify agent cards, and make keys for that
+    Card(CardArgs),
     /// Look after webhooks: what waits, what was given up, and sending it again
     Push(PushArgs),
     /// Check, show or describe the configuration

@@ -57,6 +57,10 @@ fn run(cli: &Cli) -> Result<(), Failure> {
             block_on(commands::client::run(args))
         }
         Command::RoutePreview(args) => commands::client::route_preview(args),
+        Command::Card(args) => {
+            logging::init(config::LogFormat::Auto, cli.debug);
+            block_on(commands::card::run(args))
+        }
         Command::Push(args) => commands::push::run(args),
         Command::Config(args) => commands::config::run(args),
         Command::Completions(args) => commands::completions::run(args),

@@ -8,12 +8,14 @@
 //! * [`Error`]: the one table of errors and their codes in every binding;
 //! * [`jsonrpc`]: the envelopes of one binding;
 //! * [`sign`]: signatures of cards, over the canonical JSON of [`jcs`];
+//! * [`lint`](mod@lint): mistakes in cards;
 //! * [`proto`]: the protobuf forms of both versions, for gRPC;
 //! * [`v03`]: A2A 0.3, converted to and from the model.
 
 pub mod codec;
 pub mod jcs;
 pub mod jsonrpc;
+pub mod lint;
 pub mod proto;
 pub mod sign;
 pub mod v03;

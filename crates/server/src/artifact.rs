@@ -38,7 +38,7 @@ use crate::workspace::parts::hex;
 use disk::Disk;
 use memory::Memory;
 
-/// The key of the metadata of a part whose bytes are kept apart: `{"sha256", "size"}`.
+/// The key of the metadata of a part whose bytes are kept apart: `{"sha256", "size", "url"?}`.
 pub const FILE: &str = "urn:nuncio:a2a:file:v1";
 
 /// What the shelf in memory holds unless told otherwise.

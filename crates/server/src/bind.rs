@@ -6,6 +6,7 @@ pub(crate) mod body;
 pub(crate) mod dialect;
 pub(crate) mod dispatch;
 pub(crate) mod forwarded;
+pub(crate) mod frames;
 pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod jsonrpc;
@@ -17,15 +18,19 @@ pub mod redis;
 pub(crate) mod rest;
 pub(crate) mod rpc;
 pub(crate) mod sse;
+pub(crate) mod stdio;
+pub(crate) mod unix;
+pub(crate) mod ws;
 
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::http::request::Parts;
 use nuncio_protocol::{Error, ErrorKind};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use self::body::ResponseBody;
 pub use self::limit::Rate;
@@ -65,6 +70,8 @@ pub struct HttpOptions {
     pub keep_alive: Duration,
     /// Whether a 1.0 method without a version header is served instead of refused.
     pub lenient_version: bool,
+    /// The path of WebSocket, if there is any.
+    pub ws_path: Option<String>,
 }
 
 impl Default for HttpOptions {
@@ -81,6 +88,7 @@ impl Default for HttpOptions {
             idle_timeout: Duration::from_secs(75),
             keep_alive: Duration::from_secs(15),
             lenient_version: false,
+            ws_path: Some("/ws".into()),
         }
     }
 }
@@ -97,6 +105,8 @@ pub(crate) struct App {
     /// Ends every stream when the server goes down.
     pub(crate) closing: CancellationToken,
     pub(crate) streams: Arc<AtomicUsize>,
+    /// Connections that carry frames.
+    pub(crate) sessions: TaskTracker,
     /// The port that is for gRPC alone.
     pub(crate) grpc_alone: OnceLock<SocketAddr>,
     /// How often each caller may call.

@@ -234,6 +234,19 @@ impl Card {
         response
     }
 
+    /// The card for whoever came in another way than by HTTP.
+    pub(crate) fn json(&self) -> Bytes {
+        let form = match self.options.format {
+            CardFormat::V1 => Form::V1,
+            CardFormat::V03 => Form::V03,
+            CardFormat::Union => Form::Union,
+        };
+        let at = self.ways.get().and_then(|ways| ways.http);
+        let base_url = self.options.public_url.clone().or_else(|| Some(format!("http://{}", at?)));
+        let base_url = base_url.unwrap_or_default();
+        self.made(&(base_url.trim_end_matches('/').to_owned() + &self.below), form).body.clone()
+    }
+
     fn made(&self, base_url: &str, form: Form) -> Arc<Made> {
         let mut all = self.made.lock();
         let key = (base_url.to_owned(), form);

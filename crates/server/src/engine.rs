@@ -3,7 +3,7 @@
 //! The engine sees only the 1.0 model. No dialect, profile or transport has a name here.
 //!
 //! * `accept`: what a message means: a new task, the next turn of one, an answer to a running one.
-//! * `schedule`: which turn runs when.
+//! * `schedule`: which turn runs when; `manners`: where servers differ in what may happen at the same time.
 //! * `run` and [`turn`]: one turn, from outside and as the agent sees it.
 //! * `live`, `hub`, `fold`: a task in memory.
 //! * `webhook`: registering who is told about a task.
@@ -21,7 +21,6 @@ use tracing::Instrument;
 
 use crate::artifact::Artifacts;
 use crate::metrics::Metrics;
-use crate::present::Style;
 use crate::push::{Desk, PushOptions};
 use crate::store::{AppendError, Lease, Micros, Store, StoreError, TaskKey};
 
@@ -33,6 +32,7 @@ mod event;
 mod fold;
 pub(crate) mod hub;
 pub(crate) mod live;
+mod manners;
 mod read;
 mod recover;
 pub mod roster;
@@ -47,6 +47,7 @@ mod webhook;
 
 pub use accept::{Handle, Sent};
 pub use event::{Event, Update};
+pub use manners::Manners;
 pub use read::TaskJson;
 pub use share::PerCaller;
 pub use subscribe::{Close, Over, Subscription};
@@ -69,19 +70,6 @@ impl Default for Exposure {
     fn default() -> Self {
         Self { thinking: false, tools: true }
     }
-}
-
-/// Rules of conversation in which servers differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manners {
-    /// How reports look.
-    pub style: Style,
-    /// What becomes of a message whose conversation is busy: without words it waits, with them it fails with them.
-    pub busy: Option<&'static str>,
-    /// Whether a message that the agent does not admit becomes a task that failed, instead of an error.
-    pub refusal_is_task: bool,
-    /// Whether a task at rest is over for whoever wants to cancel or follow it.
-    pub rest_is_over: bool,
 }
 
 /// What makes a repeated send the same send.

@@ -41,6 +41,8 @@ pub use auth::Token;
 #[doc(hidden)] // for the fuzzer
 pub use bind::redis::entry as redis_entry;
 pub use bind::redis::{RedisStreams, Streams};
+pub use bind::stdio::Stdio;
+pub use bind::unix::{UnixOptions, UnixSocket, user_id};
 pub use bind::{HttpOptions, Rate, ResponseBody};
 pub use call::{Call, Version, Way};
 pub use card::{CardFormat, CardOptions, CardSigning, ExtendedCard};

@@ -8,6 +8,8 @@ use tokio::net::TcpListener;
 
 use crate::bind::HttpOptions;
 use crate::bind::redis::Streams;
+use crate::bind::stdio::Stdio;
+use crate::bind::unix::UnixSocket;
 use crate::card::Ways;
 
 /// Where a server is reached: in one way, or in several at once.
@@ -15,6 +17,10 @@ use crate::card::Ways;
 pub struct Listeners {
     /// A port for HTTP, and for everything that goes over it.
     pub http: Option<TcpListener>,
+    /// A socket in the file system.
+    pub unix: Option<UnixSocket>,
+    /// The streams of this process. Where they are the only way in, the server ends with them.
+    pub stdio: Option<Stdio>,
     /// A port for gRPC alone. Without it, gRPC is found at the port for HTTP.
     pub grpc: Option<TcpListener>,
     /// Streams in Redis.
@@ -39,11 +45,20 @@ impl Listeners {
     }
 
     /// What the card says about all of it.
-    pub(crate) fn ways(&self, _http: &HttpOptions) -> io::Result<Ways> {
-        Ok(Ways {
-            http: self.http_address()?,
-            grpc: self.grpc_address()?,
-            others: self.redis.iter().map(|redis| (redis.address(), "redis-streams")).collect(),
-        })
+    pub(crate) fn ways(&self, http: &HttpOptions) -> io::Result<Ways> {
+        let unix = self.unix.as_ref().map(|socket| (format!("unix://{}", socket.path().display()), "unix"));
+        let stdio = self.stdio.map(|_| ("stdio://nuncio".to_owned(), "stdio"));
+        let redis = self.redis.iter().map(|redis| (redis.address(), "redis-streams"));
+        let others = unix.into_iter().chain(stdio).chain(redis).collect();
+        Ok(Ways { http: self.http_address()?, ws_path: http.ws_path.clone(), grpc: self.grpc_address()?, others })
+    }
+
+    /// Whether the end of stdin is the end of everything.
+    pub(crate) fn ends_with_stdin(&self) -> bool {
+        self.stdio.is_some()
+            && self.http.is_none()
+            && self.grpc.is_none()
+            && self.unix.is_none()
+            && self.redis.is_none()
     }
 }

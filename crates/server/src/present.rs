@@ -19,7 +19,7 @@
 use nuncio_protocol::{AgentExtension, Artifact, Message, Metadata, TaskState};
 
 use crate::engine::approval::{Decision, Request};
-use crate::engine::turn::{ToolCall, Usage};
+use crate::engine::turn::{ToolCall, ToolStep, Usage};
 use crate::engine::{Exposure, Update};
 
 mod iac_code;
@@ -56,6 +56,13 @@ pub(crate) struct Ending {
     /// What comes right before it. Usually nothing.
     pub(crate) before: Vec<Update>,
     pub(crate) last: Update,
+}
+
+/// A file that a tool made.
+pub(crate) struct ToolFile {
+    pub(crate) name: String,
+    pub(crate) media_type: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl From<Update> for Ending {
@@ -95,6 +102,14 @@ impl Presenter {
     /// A step of a tool call, where those are shown.
     pub(crate) fn tool(&mut self, call: ToolCall<'_>) -> Option<Update> {
         each!(self, it => it.tool(call))
+    }
+
+    /// The file that a step of a tool call holds, where such are artifacts.
+    pub(crate) fn tool_file(&self, call: &ToolCall<'_>) -> Option<ToolFile> {
+        match (self, call.step) {
+            (Self::IacCode(_), ToolStep::Completed(result)) => iac_code::file_in(result),
+            _ => None,
+        }
     }
 
     /// What the turn does, in words.

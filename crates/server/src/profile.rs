@@ -38,6 +38,16 @@ impl Profile {
         }
     }
 
+    /// Whether messages are read by strict rules: few kinds of text, and never nothing.
+    pub fn is_strict(self) -> bool {
+        self == Self::IacCode
+    }
+
+    /// Whether callers may choose folders below that for temporary files, where no others are configured.
+    pub fn works_in_temp(self) -> bool {
+        self == Self::IacCode
+    }
+
     /// Whether JSON-RPC is spoken at this path.
     pub(crate) fn is_rpc_path(self, path: &str) -> bool {
         match self {

@@ -6,14 +6,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::agent::Agent;
 use crate::audit::Audit;
 use crate::auth::{Gate, Token};
+use crate::bind::frames::lines;
+use crate::bind::frames::session::Peer;
 use crate::bind::limit::{Pace, StreamShares};
-use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis};
+use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis, stdio, unix};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
@@ -100,6 +104,7 @@ impl Server {
             profile: options.profile,
             closing: CancellationToken::new(),
             streams: Arc::default(),
+            sessions: TaskTracker::new(),
             grpc_alone: OnceLock::new(),
         };
         Self { app: Arc::new(app), drain_timeout: options.drain_timeout }
@@ -124,6 +129,16 @@ impl Server {
         binding::handle(&self.app, local, remote, request).await.map(ResponseBody)
     }
 
+    /// Serves lines, a JSON-RPC request each, until `reader` is at its end and everything is answered: to stand on
+    /// streams of another kind than [`Listeners`] knows.
+    pub async fn converse<R, W>(&self, reader: R, writer: W)
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        lines::converse(self.app.clone(), Peer::default(), reader, writer).await;
+    }
+
     /// Takes up what a crash left behind, then serves until `shutdown` resolves and the work that runs
     /// has had its time to end.
     pub async fn run(self, listeners: impl Into<Listeners>, shutdown: impl Future<Output = ()>) -> io::Result<()> {
@@ -141,20 +156,43 @@ impl Server {
         let tending = tokio::spawn(app.engine.clone().tend(stop.clone()));
         let delivering = app.engine.push.clone().map(|desk| tokio::spawn(desk.run(stop.clone())));
         let accepting = CancellationToken::new();
-        let open = |http| tokio::spawn(listen::run(app.clone(), http, accepting.clone()));
+        let stdin_ends = listeners.ends_with_stdin();
         if let Some(address) = listeners.grpc_address()? {
             let _ = app.grpc_alone.set(address);
         }
-        let listening: Vec<_> = [listeners.http, listeners.grpc].into_iter().flatten().map(open).collect();
-        let taking = listeners.redis.map(|redis| tokio::spawn(redis::run(app.clone(), redis, accepting.clone())));
-        shutdown.await;
+        let Listeners { http, grpc, unix, stdio, redis } = listeners;
+        let open = |port| tokio::spawn(listen::run(app.clone(), port, accepting.clone()));
+        let listening: Vec<_> = [http, grpc].into_iter().flatten().map(open).collect();
+        let listening_unix = unix.map(|unix| tokio::spawn(unix::run(app.clone(), unix, accepting.clone())));
+        let taking = redis.map(|redis| tokio::spawn(redis::run(app.clone(), redis, accepting.clone())));
+        let stdin_over = CancellationToken::new();
+        if let Some(stdio) = stdio {
+            app.sessions.spawn(stdio::run(app.clone(), stdio, drain_timeout, stdin_over.clone()));
+        }
+        let mut drain_timeout = drain_timeout;
+        tokio::select! {
+            () = shutdown => {}
+            // What was asked for has had its time.
+            () = stdin_over.cancelled(), if stdin_ends => drain_timeout = Duration::ZERO,
+        }
         tracing::info!("shutting down: no new work is taken");
         app.engine.drain(drain_timeout).await;
         accepting.cancel();
         app.closing.cancel();
-        for listening in listening {
-            let connections = listening.await.map_err(io::Error::other)?;
-            let _ = tokio::time::timeout(LAST_CALL, connections.wait()).await;
+        app.sessions.close();
+        let ended = async {
+            for listening in listening {
+                let connections = listening.await.map_err(io::Error::other)?;
+                connections.wait().await;
+            }
+            app.sessions.wait().await;
+            io::Result::Ok(())
+        };
+        if let Ok(Err(error)) = tokio::time::timeout(LAST_CALL, ended).await {
+            return Err(error);
+        }
+        if let Some(listening) = listening_unix {
+            let _ = listening.await;
         }
         if let Some(taking) = taking {
             let _ = taking.await;

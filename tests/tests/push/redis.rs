@@ -1,95 +1,40 @@
 //! Jobs in Redis: a real one, which is killed, emptied and away.
 
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nuncio_tests::{PATIENCE, Random, Server, at_once, follow_up, id, json, message, raw::until};
+use nuncio_tests::{Random, Redis, Server, at_once, follow_up, id, json, message, raw::until};
 
 use crate::delivery::{ON, with_hook};
 use crate::failures::{first_arrivals, push};
 use crate::kill::{ROUNDS, TASKS, check, receivers, round_of};
 use crate::receiver::{Post, Receiver, Reply, is_over};
 
-/// A Redis of our own, whose data survives it.
-struct Redis {
-    child: Option<Child>,
-    port: u16,
-    data: tempfile::TempDir,
+/// A configuration that uses a Redis.
+fn config(redis: &Redis, more: &str) -> String {
+    format!(
+        "{ON}push-backend: redis-streams\npush-redis-url: {}\npush-stream: jobs\n\
+         push-retry-key: later\npush-dead-stream: dead\npush-consumer-group: workers\n\
+         push-consumer-name: one\n{more}",
+        redis.url()
+    )
 }
 
-impl Redis {
-    fn start() -> Self {
-        let mut redis = Self::down();
-        redis.up();
-        redis
-    }
-
-    /// One that does not run yet.
-    fn down() -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
-        Self { child: None, port: free.port(), data: tempfile::tempdir().expect("a temporary folder") }
-    }
-
-    fn up(&mut self) {
-        let mut command = Command::new("redis-server");
-        command.args(["--bind", "127.0.0.1", "--appendonly", "yes", "--save", "", "--port", &self.port.to_string()]);
-        command.arg("--dir").arg(self.data.path()).stdout(Stdio::null()).stdin(Stdio::null());
-        self.child = Some(command.spawn().expect("redis-server is missing: apt-get install redis-server"));
-        let until = Instant::now() + PATIENCE;
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() || self.ask(&["PING"]) != "PONG" {
-            assert!(Instant::now() < until, "Redis does not come up");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            child.kill().expect("it runs");
-            child.wait().expect("it ends");
-        }
-    }
-
-    fn ask(&self, args: &[&str]) -> String {
-        let port = self.port.to_string();
-        let done = Command::new("redis-cli").args(["-p", &port]).args(args).output();
-        let done = done.expect("redis-cli is missing: apt-get install redis-server");
-        String::from_utf8_lossy(&done.stdout).trim().to_owned()
-    }
-
-    /// A configuration that uses it.
-    fn config(&self, more: &str) -> String {
-        format!(
-            "{ON}push-backend: redis-streams\npush-redis-url: redis://127.0.0.1:{}/0\npush-stream: jobs\n\
-             push-retry-key: later\npush-dead-stream: dead\npush-consumer-group: workers\n\
-             push-consumer-name: one\n{more}",
-            self.port
-        )
-    }
-
-    /// All jobs are done, and nothing of them is left.
-    fn until_empty(&self) {
-        until("no job is left", || {
-            self.ask(&["XLEN", "jobs"]) == "0"
-                && self.ask(&["ZCARD", "later"]) == "0"
-                && self.ask(&["KEYS", "jobs:*"]).is_empty()
-                && self.ask(&["XPENDING", "jobs", "workers"]).starts_with('0')
-        });
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        self.kill();
-    }
+/// All jobs are done, and nothing of them is left.
+fn until_empty(redis: &Redis) {
+    until("no job is left", || {
+        redis.ask(&["XLEN", "jobs"]) == "0"
+            && redis.ask(&["ZCARD", "later"]) == "0"
+            && redis.ask(&["KEYS", "jobs:*"]).is_empty()
+            && redis.ask(&["XPENDING", "jobs", "workers"]).starts_with('0')
+    });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_event_arrives_in_order_and_failures_are_tried_again() {
     let redis = Redis::start();
-    let server = Server::configured(&redis.config("push-events: all\n"));
+    let server = Server::configured(&config(&redis, "push-events: all\n"));
     let receiver = Receiver::with(|_, before| match before {
         0 => Reply::Status(500),
         5 => Reply::Reset,
@@ -104,10 +49,10 @@ async fn every_event_arrives_in_order_and_failures_are_tried_again() {
     let log = server.log(id(&task)).await.len() as u64;
     assert_eq!(first_arrivals(&posts), (1..=log).collect::<Vec<_>>());
     assert!(posts.iter().all(|post| post.headers["authorization"] == "Bearer secret-credentials"));
-    redis.until_empty();
+    until_empty(&redis);
     // Its file has everything that it was ever told.
     let mut told = Vec::new();
-    for file in std::fs::read_dir(redis.data.path().join("appendonlydir")).expect("a folder").flatten() {
+    for file in std::fs::read_dir(redis.data_dir().join("appendonlydir")).expect("a folder").flatten() {
         told.extend(std::fs::read(file.path()).expect("a file"));
     }
     let has = |text: &str| told.windows(text.len()).any(|part| part == text.as_bytes());
@@ -117,7 +62,7 @@ async fn every_event_arrives_in_order_and_failures_are_tried_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_given_up_is_in_the_dead_stream_and_can_be_sent_again() {
     let redis = Redis::start();
-    let server = Server::configured(&redis.config(""));
+    let server = Server::configured(&config(&redis, ""));
     let refuses = Arc::new(AtomicBool::new(true));
     let rule = refuses.clone();
     let receiver = Receiver::with(move |post, _| {
@@ -135,13 +80,13 @@ async fn what_is_given_up_is_in_the_dead_stream_and_can_be_sent_again() {
     assert_eq!(push(&server, &["replay", "--all"]).0, 0);
     let all = receiver.until("the replay", |all| all[posts.len()..].iter().any(is_over)).await;
     assert_eq!(all[posts.len()].event().1, 2, "from the first that was given up");
-    redis.until_empty();
+    until_empty(&redis);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_do_not_wait_for_redis() {
     let mut redis = Redis::down();
-    let server = Server::configured(&redis.config(""));
+    let server = Server::configured(&config(&redis, ""));
     let receiver = Receiver::start().await;
     let task = server.send_params(with_hook(message("stream 3"), json!({ "url": receiver.url("") }))).await;
     assert_eq!(nuncio_tests::state(&task), "COMPLETED");
@@ -154,14 +99,14 @@ async fn tasks_do_not_wait_for_redis() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_redis_forgets_the_store_remembers() {
     let mut redis = Redis::start();
-    let server = Server::configured(&redis.config(""));
+    let server = Server::configured(&config(&redis, ""));
     let receiver = Receiver::start().await;
     let hook = json!({ "url": receiver.url("") });
     let task = server.send_params(with_hook(message("ask which?"), hook)).await;
     receiver.until("the question", |posts| posts.iter().any(|post| post.state() == "INPUT_REQUIRED")).await;
     // It loses everything while it is away, and news comes meanwhile.
     redis.kill();
-    std::fs::remove_dir_all(redis.data.path().join("appendonlydir")).expect("it was there");
+    std::fs::remove_dir_all(redis.data_dir().join("appendonlydir")).expect("it was there");
     let answered = server.send_params(follow_up(&task, "this")).await;
     assert_eq!(nuncio_tests::state(&answered), "COMPLETED");
     redis.up();
@@ -172,7 +117,7 @@ async fn what_redis_forgets_the_store_remembers() {
     redis.ask(&["FLUSHALL"]);
     server.send_params(follow_up(&task, "this")).await;
     receiver.until("the end", |posts| posts.iter().any(|post| post.path == "again" && is_over(post))).await;
-    redis.until_empty();
+    until_empty(&redis);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -184,7 +129,7 @@ async fn what_another_worker_has_in_hand_is_left_to_it_for_its_lease() {
     redis.ask(&["XADD", "jobs", "*", "job", "of an earlier program"]);
     redis.ask(&["XREADGROUP", "GROUP", "workers", "gone", "COUNT", "9", "STREAMS", "jobs", ">"]);
     redis.ask(&["SET", "jobs:held:1/p", "5/gone"]);
-    let server = Server::configured(&redis.config("push-lease-timeout-ms: 1000\n"));
+    let server = Server::configured(&config(&redis, "push-lease-timeout-ms: 1000\n"));
     let receiver = Receiver::start().await;
     server.send_params(with_hook(message("hello"), json!({ "url": receiver.url("held"), "id": "p" }))).await;
     server.send_params(with_hook(at_once(message("hello")), json!({ "url": receiver.url("free"), "id": "p" }))).await;
@@ -196,13 +141,13 @@ async fn what_another_worker_has_in_hand_is_left_to_it_for_its_lease() {
     assert!(receiver.posts().iter().all(|post| post.path == "free"), "it is in the hand of another");
     redis.ask(&["PEXPIRE", "jobs:held:1/p", "10"]);
     receiver.until("the first task", |posts| posts.iter().any(|post| post.path == "held" && is_over(post))).await;
-    redis.until_empty();
+    until_empty(&redis);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_receiver_gets_every_event_in_order_whenever_the_server_or_redis_is_killed() {
     let (mut random, mut redis) = (Random::new(), Redis::start());
-    let mut server = Server::configured(&redis.config("push-events: all\npush-per-host: 64\n"));
+    let mut server = Server::configured(&config(&redis, "push-events: all\npush-per-host: 64\n"));
     let (steady, shaky) = receivers().await;
     for round in 0..ROUNDS {
         let kill_after = Duration::from_millis(50 + random.below(900));
@@ -221,5 +166,5 @@ async fn every_receiver_gets_every_event_in_order_whenever_the_server_or_redis_i
         println!("round {round}: killed after {kill_after:?}, Redis after {redis_after:?}, all {:?}", start.elapsed());
     }
     check(ROUNDS * TASKS, &steady, &shaky);
-    redis.until_empty();
+    until_empty(&redis);
 }

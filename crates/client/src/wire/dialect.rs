@@ -74,7 +74,7 @@ impl Dialect {
         match (version, binding) {
             (version, Binding::Grpc) => grpc::dialect(version),
             (Version::V1_0, _) => Self::New,
-            (Version::V0_3, Binding::JsonRpc) => Self::OldJsonRpc,
+            (Version::V0_3, Binding::JsonRpc | Binding::RedisStreams) => Self::OldJsonRpc,
             (Version::V0_3, Binding::Rest) => Self::OldRest,
         }
     }

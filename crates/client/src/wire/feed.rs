@@ -9,7 +9,8 @@ use reqwest::{Response, Url};
 
 use super::dialect::Dialect;
 use super::grpc::Messages;
-use super::{agent, jsonrpc, rest, unreadable};
+use super::redis::Replies;
+use super::{agent, jsonrpc, rest, small_enough, unreadable};
 use crate::error::ClientError;
 use crate::http::{Http, protocol, shown, within};
 use crate::sse::{Parser, SseError, SseEvent};
@@ -55,6 +56,7 @@ enum Source {
     Events { response: Box<Response>, parser: Box<Parser> },
     Single(Option<Box<StreamResponse>>),
     Messages { messages: Box<Messages>, ahead: Option<Event> },
+    Replies(Box<Replies>, Option<Box<Event>>),
 }
 
 impl Feed {
@@ -84,6 +86,11 @@ impl Feed {
         Ok(())
     }
 
+    /// Replies that come one by one.
+    pub(super) fn replies(http: Arc<Http>, url: Url, framing: Framing, dialect: Dialect, replies: Replies) -> Self {
+        Self { http, url, framing, dialect, source: Source::Replies(Box::new(replies), None) }
+    }
+
     /// The next event; `None` when the server has closed the stream in good order.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, ClientError> {
         let (response, parser) = match &mut self.source {
@@ -100,6 +107,7 @@ impl Feed {
                 let response = self.dialect.read_event(&message).map_err(|error| unreadable(&self.url, &error))?;
                 return Ok(Some(Event { seq: messages.count(), response }));
             }
+            Source::Replies(..) => return self.next_reply().await,
         };
         loop {
             while let Some(event) = parser.next_event().map_err(|error| broken(&self.url, error))? {
@@ -120,11 +128,41 @@ impl Feed {
         }
     }
 
+    /// Looks at the first reply if it is there: an error then is one of the call.
+    pub(super) async fn check_first(&mut self) -> Result<(), ClientError> {
+        if !matches!(&self.source, Source::Replies(replies, _) if replies.is_ready()) {
+            return Ok(());
+        }
+        let event = self.next_reply().await?;
+        if let Source::Replies(_, first) = &mut self.source {
+            *first = event.map(Box::new);
+        }
+        Ok(())
+    }
+
+    async fn next_reply(&mut self) -> Result<Option<Event>, ClientError> {
+        let Source::Replies(replies, first) = &mut self.source else { return Ok(None) };
+        if let Some(first) = first.take() {
+            return Ok(Some(*first));
+        }
+        let reply = match self.http.options.silence {
+            Some(limit) => within(limit, shown(&self.url), replies.next_of_stream()).await?,
+            None => replies.next_of_stream().await?,
+        };
+        let Some(reply) = reply.filter(|reply| !(reply.is_final && jsonrpc::is_end(&reply.payload))) else {
+            return Ok(None);
+        };
+        small_enough(&self.url, &reply.payload, self.http.options.max_event)?;
+        let read = |json: &[u8]| self.dialect.tolerant(json, Dialect::read_event);
+        let response = self.framing.open(&self.http, &self.url, &reply.payload, read)?;
+        Ok(Some(Event { seq: reply.event, response }))
+    }
+
     /// How long the server asks to wait before a new connection.
     pub(crate) fn retry(&self) -> Option<Duration> {
         match &self.source {
             Source::Events { parser, .. } => parser.retry(),
-            Source::Single(_) | Source::Messages { .. } => None,
+            Source::Single(_) | Source::Messages { .. } | Source::Replies(..) => None,
         }
     }
 }

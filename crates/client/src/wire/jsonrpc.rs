@@ -109,6 +109,11 @@ pub(super) fn open<T>(
     })
 }
 
+/// Whether a response holds nothing: where streams are not connections, that is how they end.
+pub(super) fn is_end(body: &[u8]) -> bool {
+    codec::decode::<Answer>(body).is_ok_and(|answer| answer.result.is_none() && answer.error.is_null())
+}
+
 fn wrong_id(url: &Url) -> ClientError {
     protocol(url, "its answer carries the id of another request")
 }

@@ -13,7 +13,7 @@ pub(crate) mod args;
 mod ask;
 mod call;
 mod card;
-mod connect;
+pub(crate) mod connect;
 mod kinds;
 mod notes;
 mod parts;

@@ -78,10 +78,11 @@ pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Resul
 
 /// Opens the folder for the files of artifacts; tasks in memory have theirs in memory.
 async fn open_artifacts(config: &Config) -> Result<Artifacts, Failure> {
-    if config.store == config::Store::Memory {
-        return Ok(Artifacts::default());
-    }
-    let path = config.data_dir.join("artifacts");
+    let path = match (&config.artifact_dir, config.store) {
+        (Some(path), _) => path.clone(),
+        (None, config::Store::Memory) => return Ok(Artifacts::default()),
+        (None, _) => config.data_dir.join("artifacts"),
+    };
     let at = path.display().to_string();
     let opened = tokio::task::spawn_blocking(move || ArtifactStore::open(path)).await;
     let opened = opened.map_err(|error| Failure::failed(error.to_string()))?;
@@ -89,6 +90,7 @@ async fn open_artifacts(config: &Config) -> Result<Artifacts, Failure> {
     let inline_max = usize::try_from(config.artifact_inline_max).unwrap_or(usize::MAX);
     let mut artifacts = Artifacts::new(store);
     artifacts.inline_max = inline_max;
+    artifacts.file_urls = config.artifact_file_urls;
     Ok(artifacts)
 }
 
@@ -131,6 +133,7 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             idle_timeout: config.idle_timeout,
             keep_alive: config.keep_alive,
             lenient_version: config.lenient_version,
+            ws_path: Some(config.ws_path.clone()),
         },
         card: CardOptions {
             format: match config.card_format {
@@ -229,6 +232,7 @@ pub(super) fn policy(config: &Config) -> Policy {
         allow: rules(&config.allow_tools),
         deny: rules(&config.deny_tools),
         auto_approve: config.auto_approve_permissions,
+        refuse_rest: !config.interactive_permissions,
     }
 }
 

@@ -3,8 +3,8 @@
 use serde_json::{Value as Json, json};
 
 use super::agents::skills;
-use super::kind::{Kind, Text, fail};
-use super::list::{items, list_or_null};
+use super::kind::{Kind, fail};
+use super::list::{list_or_null, words};
 use super::node::Node;
 use super::problem::{Problem, Spot};
 use super::types::Skill;
@@ -43,25 +43,22 @@ impl Kind for Skills {
     }
 }
 
-/// Media types.
+/// Media types: a list, or one text with commas.
 pub(crate) struct MediaTypes;
 
 impl Kind for MediaTypes {
     type Value = Vec<String>;
-    const IN_ENVIRONMENT: bool = false;
 
     fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Self::Value> {
-        let items = items(node, "a list of media types", spot, problems)?;
-        let mut all = Vec::new();
-        for (index, item) in items.iter().enumerate() {
-            let spot = spot.item(index, item.line);
-            let text = Text.read(item, &spot, problems)?;
-            if !text.contains('/') {
-                return fail(problems, spot.problem(format_args!("`{text}` is no media type such as `text/plain`")));
+        let Some(words) = words(node, spot) else {
+            return fail(problems, spot.wrong(node, "a list of media types"));
+        };
+        for (word, spot) in &words {
+            if !word.contains('/') {
+                return fail(problems, spot.problem(format_args!("`{word}` is no media type such as `text/plain`")));
             }
-            all.push(text);
         }
-        Some(all)
+        Some(words.into_iter().map(|(word, _)| word).collect())
     }
 
     fn absent(&self) -> Option<Self::Value> {
@@ -73,6 +70,7 @@ impl Kind for MediaTypes {
     }
 
     fn schema(&self) -> Json {
-        json!({"type": "array", "items": {"type": "string", "pattern": "/"}})
+        let one = json!({"type": "string", "pattern": "/"});
+        json!({"anyOf": [one, {"type": "array", "items": one}]})
     }
 }

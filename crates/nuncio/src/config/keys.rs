@@ -158,6 +158,12 @@ keys! {
     ["workspace"] workspace: PathBuf, Path, ".";
     /// List of folders below which requests may name one. Without it, only `workspace` and what is below.
     ["workspace-roots"] workspace_roots: Vec<PathBuf>, Folders;
+    /// Whether a folder that a request names is made if it is missing.
+    ["workspace-create"] workspace_create: bool, Flag, "false";
+    /// Further media types whose parts are read as text: a list, or names with commas.
+    ["text-types"] text_types: Vec<String>, MediaTypes;
+    /// Further media types whose parts are attachments: a list, or names with commas.
+    ["binary-types"] binary_types: Vec<String>, MediaTypes;
     /// Whether agents are told about the repository that they work in, before every prompt.
     ["context-pack"] context_pack: bool, Flag, "false";
     /// List of variables that the agent's program gets: `NAME` from the server's environment, or `NAME=value`.
@@ -174,6 +180,10 @@ keys! {
     ["context-idle-timeout"] context_idle_timeout: Duration, Time { zero: false }, "1h";
     /// Largest file that an event carries itself. Larger ones are downloaded from `/artifacts/…`.
     ["artifact-inline-max"] artifact_inline_max: u64, Size { min: 0, max: 1 << 30 }, "256KiB";
+    /// Directory for files of artifacts. Without it, `artifacts` below `data-dir`; with `store: memory`, they are in memory.
+    ["artifact-dir"] artifact_dir: Option<PathBuf>, Maybe(Path);
+    /// How the URL of a stored file begins: `http`, or `file` for clients on the same machine.
+    ["artifact-urls"] artifact_file_urls: bool, Choice { what: "value", names: &[("http", false), ("file", true)] }, "http";
     /// Name on the agent's card. Without it, the agent's own.
     ["name"] name: Option<String>, Maybe(Text);
     /// Description on the agent's card. Without it, the agent's own.
@@ -228,6 +238,8 @@ keys! {
     ["thinking-exposure"] thinking_exposure: Vec<Thinking>, Exposure, "tool-trace";
     /// Whether every permission that the agent asks for is granted without asking anybody.
     ["auto-approve-permissions"] auto_approve_permissions: bool, Flag, "false";
+    /// Whether callers are asked for permissions that nothing else decides. If not, those are refused.
+    ["interactive-permissions"] interactive_permissions: bool, Flag, "true";
     /// List of tools that need no permission: `Read`, `Bash(git *)`, `mcp__*`.
     ["allow-tools"] allow_tools: Vec<(String, Rule)>, Rules;
     /// List of tools that never get permission. It counts before everything else.

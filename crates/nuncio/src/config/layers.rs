@@ -20,10 +20,13 @@ const PREFIX: &str = "NUNCIO_";
 /// A key, the name of the environment variable that other programs use for the same, and how its values read here.
 type OldVariable = (&'static str, &'static str, fn(&str) -> String);
 
-const OLD_VARIABLES: [OldVariable; 13] = [
+const OLD_VARIABLES: [OldVariable; 16] = [
     ("push-allowed-hosts", "PUSH_NOTIFICATION_ALLOWED_HOSTS", same),
     ("push-allowed-cidrs", "PUSH_NOTIFICATION_ALLOWED_CIDRS", same),
     ("token", "IACCODE_A2A_HTTP_TOKEN", same),
+    ("workspace-roots", "IACCODE_A2A_ALLOWED_CWDS", paths),
+    ("text-types", "IACCODE_A2A_TEXT_MIME_TYPES", same),
+    ("binary-types", "IACCODE_A2A_MULTIMODAL_MIME_TYPES", same),
     ("agent", "AGENT_ADAPTER", same),
     ("model", "AGENT_MODEL", same),
     ("workspace", "AGENT_REPO_PATH", same),
@@ -38,6 +41,11 @@ const OLD_VARIABLES: [OldVariable; 13] = [
 
 fn same(text: &str) -> String {
     text.to_owned()
+}
+
+/// Paths are separated as in `PATH`.
+fn paths(text: &str) -> String {
+    text.replace(':', ",")
 }
 
 fn milliseconds(text: &str) -> String {

@@ -10,9 +10,8 @@ impl Down<AgentCard> for v03::AgentCard {
     /// Signatures cover the 1.0 form and are left out.
     fn down(model: AgentCard) -> Self {
         let addresses: Vec<_> = offered(&model).map(address).collect();
-        let mut addresses = addresses
-            .into_iter()
-            .map(|(url, transport)| v03::AgentInterface { url, transport: transport.to_owned() });
+        let mut addresses =
+            addresses.into_iter().map(|(url, transport)| v03::AgentInterface { url, transport: transport.to_owned() });
         let main = addresses.next().unwrap_or_default();
         let additional_interfaces = addresses.filter(|other| *other != main).collect();
         let protocol_version = offered(&model).next().map(|i| i.protocol_version.clone()).unwrap_or_default();
@@ -83,16 +82,8 @@ impl Up<v03::AgentCard> for AgentCard {
 
 impl Down<AgentSkill> for v03::AgentSkill {
     fn down(model: AgentSkill) -> Self {
-        let AgentSkill {
-            id,
-            name,
-            description,
-            tags,
-            examples,
-            input_modes,
-            output_modes,
-            security_requirements,
-        } = model;
+        let AgentSkill { id, name, description, tags, examples, input_modes, output_modes, security_requirements } =
+            model;
         let security = Down::down(security_requirements);
         Self { id, name, description, tags, examples, input_modes, output_modes, security }
     }

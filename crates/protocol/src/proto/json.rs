@@ -183,10 +183,7 @@ enum Field<'a> {
 }
 
 /// Calls `each` for all fields of a message, in their order.
-fn fields(
-    mut wire: &[u8],
-    mut each: impl FnMut(u32, Field<'_>) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
+fn fields(mut wire: &[u8], mut each: impl FnMut(u32, Field<'_>) -> Result<(), DecodeError>) -> Result<(), DecodeError> {
     let broken = |_| wrong("is not valid protobuf");
     while !wire.is_empty() {
         let (field, kind) = decode_key(&mut wire).map_err(broken)?;

@@ -148,10 +148,8 @@ impl From<&Error> for Status {
         };
         let mut details = vec![any(ERROR_INFO, info.encode_to_vec())];
         if !error.violations.is_empty() {
-            let violation = |v: &crate::Violation| FieldViolation {
-                field: v.field.clone(),
-                description: v.description.clone(),
-            };
+            let violation =
+                |v: &crate::Violation| FieldViolation { field: v.field.clone(), description: v.description.clone() };
             let request = BadRequest { field_violations: error.violations.iter().map(violation).collect() };
             details.push(any(BAD_REQUEST, request.encode_to_vec()));
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair,
@@ -13,6 +14,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 use super::{Algorithm, SignError};
 use crate::codec::{Value, json};
+use crate::jcs;
 
 /// A key that makes signatures, and the name under which others find its counterpart.
 pub struct SigningKey {
@@ -77,6 +79,19 @@ impl SigningKey {
             }
             Pair::EdDsa(pair) => pair.to_pkcs8v1().ok().map(|der| text(der.as_ref())),
         }
+    }
+
+    /// The same key under another name.
+    #[must_use]
+    pub fn named(self, kid: impl Into<String>) -> Self {
+        Self { kid: kid.into(), ..self }
+    }
+
+    /// The thumbprint of RFC 7638: a name that the key has wherever it is. A secret has none.
+    pub fn thumbprint(&self) -> Option<String> {
+        let mut jwk = self.public_jwk()?;
+        jwk.as_object_mut()?.retain(|name, _| matches!(name.as_str(), "crv" | "e" | "kty" | "n" | "x" | "y"));
+        Some(URL_SAFE_NO_PAD.encode(digest(&SHA256, &jcs::canonical(&jwk))))
     }
 
     /// Its name.

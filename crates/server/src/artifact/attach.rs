@@ -110,8 +110,15 @@ impl Artifacts {
 
     fn refer(&self, place: &Place<'_>, part: &mut Part, stored: Stored) {
         let kept = self.file_urls.then(|| self.store.path(place.key, place.id, stored.sha256)).flatten();
-        part.content = Content::Url(kept.map_or_else(|| self.url(place), |path| file_url(&path)));
-        let about = json!({ "sha256": stored.sha256.to_string(), "size": stored.size });
+        let mut about = json!({ "sha256": stored.sha256.to_string(), "size": stored.size });
+        part.content = Content::Url(match kept {
+            None => self.url(place),
+            Some(path) => {
+                // For clients elsewhere.
+                about["url"] = self.url(place).into();
+                file_url(&path)
+            }
+        });
         part.metadata.insert(FILE.into(), about);
     }
 

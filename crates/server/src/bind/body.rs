@@ -17,7 +17,10 @@ pub(crate) enum Body {
     Full(Bytes),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
     /// Bytes and what comes behind them, for gRPC.
-    Message { data: Bytes, trailers: Option<HeaderMap> },
+    Message {
+        data: Bytes,
+        trailers: Option<HeaderMap>,
+    },
     /// A stream of both.
     Frames(Pin<Box<dyn Stream<Item = Frame<Bytes>> + Send>>),
 }
@@ -59,7 +62,9 @@ impl HttpBody for Body {
             Self::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Stream(stream) => stream.as_mut().poll_next(cx).map(|next| next.map(|bytes| Ok(Frame::data(bytes)))),
             Self::Message { data, .. } if !data.is_empty() => Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
-            Self::Message { trailers, .. } => Poll::Ready(trailers.take().map(|trailers| Ok(Frame::trailers(trailers)))),
+            Self::Message { trailers, .. } => {
+                Poll::Ready(trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
+            }
             Self::Frames(frames) => frames.as_mut().poll_next(cx).map(|next| next.map(Ok)),
         }
     }

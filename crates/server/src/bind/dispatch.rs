@@ -262,6 +262,7 @@ async fn subscribe(app: &App, call: &Call, request: &SubscribeToTaskRequest) -> 
     // 0.3 clients end their stream at a `final` status, which input-required is, and expect the task
     // of a finished one instead of an error.
     let (close, over) = match call.version {
+        Version::V1 if app.engine.options.manners.rest_is_over => (Close::WhenInputRequired, Over::Refuse),
         Version::V1 => (Close::WhenOver, Over::Refuse),
         Version::V03 => (Close::WhenInputRequired, Over::Show),
     };

@@ -153,7 +153,8 @@ where
 /// What is not gRPC gets an answer that other clients understand.
 fn refuse(parts: &Parts) -> Option<Response<Body>> {
     let kind = parts.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    let is_grpc = kind == b"application/grpc" || kind == b"application/grpc+proto" || kind.starts_with(b"application/grpc;");
+    let is_grpc =
+        kind == b"application/grpc" || kind == b"application/grpc+proto" || kind.starts_with(b"application/grpc;");
     let (status, text) = match () {
         () if parts.method != Method::POST => (StatusCode::METHOD_NOT_ALLOWED, "gRPC calls are POST requests\n"),
         () if !is_grpc => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "gRPC calls have the type application/grpc\n"),

@@ -9,14 +9,19 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, heade
 use nuncio_protocol::{Error, ErrorKind, json};
 
 use super::body::{self, Body};
-use super::{App, artifact, grpc, jsonrpc, params, rest};
+use super::{App, artifact, grpc, jsonrpc, params, rest, ws};
 use crate::auth::{Denied, Shown};
 use crate::call::Version;
 use crate::card::CardSigning;
 use crate::push::sign::Signer;
 
 /// Answers one request.
-pub(crate) async fn handle<B>(app: &App, local: SocketAddr, remote: SocketAddr, request: Request<B>) -> Response<Body>
+pub(crate) async fn handle<B>(
+    app: &Arc<App>,
+    local: SocketAddr,
+    remote: SocketAddr,
+    request: Request<B>,
+) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: std::fmt::Display,
@@ -33,6 +38,10 @@ where
         return response;
     }
     let way = app.way(&parts, local, remote);
+    // The root of JSON-RPC may be the same path: only the request tells them apart.
+    if ws::is_for(app, &parts) {
+        return ws::upgrade(app, parts, way).await;
+    }
     let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: Some(remote.ip()), proven: None };
     let caller = match app.gate.admit(shown).await {
         Ok(caller) => caller.by(way),
@@ -147,7 +156,7 @@ pub(crate) fn bytes_response(status: StatusCode, kind: HeaderValue, body: impl I
     response
 }
 
-fn refuse(denied: Denied) -> Response<Body> {
+pub(crate) fn refuse(denied: Denied) -> Response<Body> {
     let Denied::Unauthorized = denied;
     let mut response = bytes_response(StatusCode::UNAUTHORIZED, JSON, br#"{"error":"Unauthorized"}"#.as_slice());
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -9,7 +9,8 @@
 //! |---|---|
 //! | the request stream | entries; answered ones are deleted |
 //! | the reply streams | of limited length; gone some time after the last reply |
-//! | `REQUESTS:entry:ID` | what is known of an entry that is being answered: in which log, and the last event sent |
+//! | `REQUESTS:entry:ID` | what is known of an entry that is being answered: `home`, the log; `event`, the last one sent;
+//! `until`, when a worker that is not heard of by then is gone, in milliseconds |
 
 mod carry;
 pub mod entry;
@@ -19,7 +20,7 @@ use std::fmt;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use redis::{ConnectionAddr, IntoConnectionInfo, RedisError, Script, ScriptInvocation};
 use sha2::{Digest, Sha256};
 
@@ -43,6 +44,9 @@ static EMIT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("redis
 static FINISH: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("redis/finish.lua")));
 static KEEP: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("redis/keep.lua")));
 static PRUNE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("redis/prune.lua")));
+
+/// What names of streams cannot have in an address.
+const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b':').remove(b'-').remove(b'_').remove(b'.');
 
 /// Where requests come from. The workers of one request stream share all of it but their names and, with one log
 /// each, their homes.
@@ -144,7 +148,7 @@ impl Streams {
             ConnectionAddr::Tcp(host, port) => ("redis-streams", format!("{host}:{port}")),
             other => ("redis-streams", other.to_string()),
         };
-        let name = |name| utf8_percent_encode(name, NON_ALPHANUMERIC);
+        let name = |name| utf8_percent_encode(name, NAME);
         let (db, requests, responses) = (info.redis_settings().db(), name(requests), name(responses));
         format!("{scheme}://{place}/{db}?request-stream={requests}&response-stream={responses}")
     }
@@ -161,7 +165,7 @@ impl Streams {
     async fn begin(&self, id: &str) -> Result<Begun, RedisError> {
         let mut call = BEGIN.key(&self.group.stream);
         call.key(self.note(id)).arg(&self.group.name).arg(&self.group.consumer).arg(id);
-        call.arg(&self.options.home).arg(millis(NOTES_LAST));
+        call.arg(&self.options.home).arg(millis(NOTES_LAST)).arg(2 * self.group.lease());
         let (times, home, event) = call.invoke_async(&mut self.group.redis()).await?;
         Ok(Begun { times, home, event })
     }
@@ -200,7 +204,9 @@ impl Streams {
     /// Says how long ago this worker was heard of, for these entries. Answers those that are not its own any more.
     async fn keep(&self, ids: &[String], ago: u64) -> Result<Vec<String>, RedisError> {
         let mut call = KEEP.key(&self.group.stream);
-        call.arg(&self.group.name).arg(&self.group.consumer).arg(ago).arg(ids);
+        // As long as others have to wait for it as well.
+        let from_now = 2 * self.group.lease().saturating_sub(ago);
+        call.arg(&self.group.name).arg(&self.group.consumer).arg(ago).arg(from_now).arg(ids);
         call.invoke_async(&mut self.group.redis()).await
     }
 
@@ -227,7 +233,7 @@ mod tests {
     #[tokio::test]
     async fn a_card_says_where_redis_is_and_not_how_to_get_in() {
         let address = streams("redis://user:secret@cache:7000/2", None).address();
-        let names = "request-stream=iac%2Dcode%3Aa2a%3Arequests&response-stream=iac%2Dcode%3Aa2a%3Aresponses";
+        let names = "request-stream=iac-code:a2a:requests&response-stream=iac-code:a2a:responses";
         assert_eq!(address, format!("redis-streams://cache:7000/2?{names}"));
         assert!(streams("rediss://:secret@cache", None).address().starts_with("rediss-streams://cache:6379/0?"));
         let shown = format!("{:?}", streams("redis://user:secret@cache", None));

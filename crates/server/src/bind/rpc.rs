@@ -100,16 +100,22 @@ impl Envelope {
 /// Answers one request. `parts` holds what stands beside it: the service parameters, spelled as HTTP headers.
 pub(crate) async fn answer(app: &App, parts: &Parts, caller: &Caller, body: &[u8]) -> Reply {
     let version = params::version(parts);
-    let asked = asked_dialect(&version);
     let request = match jsonrpc::Request::decode(body) {
         Ok(request) => request,
         Err((error, id)) => return Reply::failure(early_dialect(&version), Id::from(id.as_str()), &error),
     };
+    carry(app, parts, caller, &request).await
+}
+
+/// Answers a request that is read already.
+pub(crate) async fn carry(app: &App, parts: &Parts, caller: &Caller, request: &jsonrpc::Request<'_>) -> Reply {
+    let version = params::version(parts);
+    let asked = asked_dialect(&version);
     let dialect = match method_version(&request.method) {
         Some(version) => Dialect::rpc(version),
         None => asked,
     };
-    match carry_out(app, parts, caller, version, dialect, &request).await {
+    match carry_out(app, parts, caller, version, dialect, request).await {
         Ok(reply) => reply,
         Err(error) => {
             app.metrics.errors.inc();
@@ -167,6 +173,11 @@ async fn carry_out(
         }
     };
     Ok(Reply { version: dialect.version, extensions, body })
+}
+
+/// Whether a method is answered by a stream.
+pub(crate) fn is_streaming(method: &str) -> bool {
+    matches!(operation(method), Operation::Stream | Operation::Subscribe)
 }
 
 /// The version whose method this is.

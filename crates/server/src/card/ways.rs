@@ -13,6 +13,8 @@ const GRPC: &str = "GRPC";
 pub(crate) struct Ways {
     /// Where HTTP arrives, if it does.
     pub(crate) http: Option<SocketAddr>,
+    /// The path of WebSocket there.
+    pub(crate) ws_path: Option<String>,
     /// Where gRPC arrives, if not where HTTP does.
     pub(crate) grpc: Option<SocketAddr>,
     /// All others: address and name of the binding.
@@ -29,6 +31,10 @@ impl Ways {
         if let Some(base_url) = base_url {
             all.push((format!("{base_url}{rpc_path}"), "JSONRPC", ""));
             all.push((base_url.to_owned(), "HTTP+JSON", ""));
+            // `http` becomes `ws`, and `https` becomes `wss`.
+            if let (Some(path), Some(rest)) = (&self.ws_path, base_url.strip_prefix("http")) {
+                all.push((format!("ws{rest}{path}"), "websocket", ""));
+            }
         }
         if let Some(address) = self.grpc(base_url, tenant) {
             all.push((address, GRPC, tenant));
@@ -73,7 +79,11 @@ mod tests {
 
     #[test]
     fn every_way_is_listed_for_both_versions_and_a_tenant_is_named_where_there_are_no_paths() {
-        let ways = Ways { others: vec![("unix:///run/a.sock".into(), "unix")], ..Ways::default() };
+        let ways = Ways {
+            ws_path: Some("/ws".into()),
+            others: vec![("unix:///run/a.sock".into(), "unix")],
+            ..Ways::default()
+        };
         let listed = |base: Option<&str>, tenant: &str| -> Vec<String> {
             let line = |i: AgentInterface| {
                 format!("{} {} {} {}", i.protocol_binding, i.protocol_version, i.url, i.tenant).trim().to_owned()
@@ -82,9 +92,10 @@ mod tests {
         };
         assert_eq!(listed(None, ""), ["unix 1.0 unix:///run/a.sock", "unix 0.3 unix:///run/a.sock"]);
         let all = listed(Some("http://a/t"), "t");
-        let new = ["JSONRPC 1.0 http://a/t/", "HTTP+JSON 1.0 http://a/t", "GRPC 1.0 a:80 t", "unix 1.0 unix:///run/a.sock t"];
-        assert_eq!(all[..4], new);
-        assert_eq!(all.len(), 7, "0.3 has no tenants over gRPC");
+        let new = ["JSONRPC 1.0 http://a/t/", "HTTP+JSON 1.0 http://a/t", "websocket 1.0 ws://a/t/ws"];
+        assert_eq!(all[..3], new);
+        assert_eq!(all[3..5], ["GRPC 1.0 a:80 t", "unix 1.0 unix:///run/a.sock t"]);
+        assert_eq!(all.len(), 9, "0.3 has no tenants over gRPC");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use bytes::Bytes;
 use nuncio_protocol::{
     ContextId, Error, ErrorKind, Message, Metadata, SendMessageRequest, StreamResponse, Task, TaskId,
     TaskPushNotificationConfig, TaskState, TaskStatus, Timestamp, codec,
@@ -15,6 +16,7 @@ use super::approval::HITL;
 use super::arrival::Arrival;
 use super::hub::Held;
 use super::live::{Incoming, Live, WriteError};
+use super::manners::NoRoom;
 use super::roster::Served;
 use super::schedule::{Control, Full, Job, Room};
 use super::subscribe::{Close, Subscription};
@@ -24,7 +26,7 @@ use super::{
 use crate::call::Call;
 use crate::push::Ringer;
 use crate::store::{
-    Created, IdempotencyKey, Lease, ListQuery, NewTask, Scope, Seq, State, StoreError, TaskKey, TaskRow,
+    Created, IdempotencyKey, Lease, ListQuery, NewTask, PushConfig, Scope, Seq, State, StoreError, TaskKey, TaskRow,
 };
 
 /// The longest id or key that a caller may choose.
@@ -60,6 +62,11 @@ pub struct Handle {
 }
 
 impl Handle {
+    /// A task that this message began.
+    pub(super) fn new(engine: Arc<Engine>, live: Held) -> Self {
+        Self { engine, live, from: 1 }
+    }
+
     /// Waits until the task ends or waits for the caller.
     pub async fn settled(&self) -> Result<TaskJson, Error> {
         let from = self.from;
@@ -148,8 +155,11 @@ impl Engine {
                 message.context_id = ContextId::fresh();
             }
             let arrival = Arrival::new(self, &call.scope, &served.name, &message, &request.metadata);
-            served.agent.admit(&arrival).await?;
-            return self.new_task(call, message, served, key, push).await;
+            let refused = match served.agent.admit(&arrival).await {
+                Err(error) if self.is_for_a_task(&error) => Some(error.message.into_owned()),
+                admitted => admitted.map(|()| None)?,
+            };
+            return self.new_task(call, message, served, key, push, refused).await;
         }
         let row = self.find(&call.scope, &message.task_id).await?;
         check_follow_up(&row, &message)?;
@@ -204,7 +214,7 @@ impl Engine {
     }
 
     /// The same send again: the task of the first time, unless it has been removed since.
-    async fn repeat(self: &Arc<Self>, task: TaskKey, from: Seq) -> Result<Option<Sent>, Error> {
+    pub(super) async fn repeat(self: &Arc<Self>, task: TaskKey, from: Seq) -> Result<Option<Sent>, Error> {
         let row = self.store.task_by_key(task).await.map_err(|error| store_error(&error))?;
         let Some(row) = row else { return Ok(None) };
         let live = self.open(&row).await?;
@@ -218,31 +228,27 @@ impl Engine {
         served: &Served,
         key: Option<IdempotencyKey>,
         push: Option<TaskPushNotificationConfig>,
+        refused: Option<String>,
     ) -> Result<Sent, Error> {
-        let id = TaskId::fresh();
-        let push = push.map(|push| self.webhook(call, &push, &id, 0, false)).transpose()?;
-        let told = push.is_some();
-        message.task_id = id.clone();
+        message.task_id = TaskId::fresh();
         let context = message.context_id.clone();
-        let room = self.schedule.reserve(&call.scope, &context).map_err(|full| no_room(&full))?;
+        let push = push.map(|push| self.webhook(call, &push, &message.task_id, 0, false)).transpose()?;
+        let told = push.is_some();
+        let refused = match refused {
+            Some(words) => Err(NoRoom::Refused(words)),
+            None => self.room_for(&call.scope, &context).await,
+        };
+        let room = match refused {
+            Ok(room) => room,
+            Err(NoRoom::Full(full)) => return Err(no_room(&full)),
+            Err(why) => return self.failed_task(call, message, served, key, push, &why.to_string()).await,
+        };
         let _queueing = match room {
             Room::Now => None,
             Room::Later => Some(self.queueing.read().await),
         };
         let at = Timestamp::now();
-        let task = Task {
-            id: id.clone(),
-            context_id: context.clone(),
-            status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(at) },
-            history: vec![message.clone()],
-            ..Task::default()
-        };
-        let event = StreamResponse::Task(task);
-        let body = codec::encode(&event);
-        let StreamResponse::Task(task) = event else { return Err(Error::internal()) };
-        let (store, ties) = (self.store.clone(), (self.metrics.events.clone(), Ringer::of(&self.hub.bell)));
-        let live = Live::fresh(call.scope.clone(), served.name.clone(), task, body.clone(), store, ties);
-        let live = Arc::new(live);
+        let (live, body) = self.fresh_task(call, served, &message, at)?;
         let job = Job::new(self.hub.hold(live.clone()), message, room == Room::Now);
         let start = if room == Room::Now && served.agent.is_pure() {
             let (control, mut turn) = (job.control.clone(), Box::pin(self.clone().turn(job)));
@@ -251,19 +257,7 @@ impl Engine {
         } else {
             Start::With(Box::new(job))
         };
-        let new = NewTask {
-            scope: call.scope.clone(),
-            id,
-            context_id: context.clone(),
-            agent: served.name.clone(),
-            state: State(TaskState::Submitted.number()),
-            body,
-            at: at.as_micros(),
-            lease: self.lease_for(room),
-            key,
-            push,
-            early: live.early(),
-        };
+        let new = self.new_row(&live, (body, at), self.lease_for(room), key, push);
         let seq = new.seq();
         let task_key = match self.store.create(new).await {
             Ok(Created::New(task_key)) => task_key,
@@ -298,7 +292,54 @@ impl Engine {
                 }
             }
         }
-        Ok(Sent::Task(Handle { engine: self.clone(), live, from: 1 }))
+        Ok(Sent::Task(Handle::new(self.clone(), live)))
+    }
+
+    /// A task for a message in memory, and its first event. Nobody else has it yet.
+    pub(super) fn fresh_task(
+        &self,
+        call: &Call,
+        served: &Served,
+        message: &Message,
+        at: Timestamp,
+    ) -> Result<(Arc<Live>, Bytes), Error> {
+        let task = Task {
+            id: message.task_id.clone(),
+            context_id: message.context_id.clone(),
+            status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(at) },
+            history: vec![message.clone()],
+            ..Task::default()
+        };
+        let event = StreamResponse::Task(task);
+        let body = codec::encode(&event);
+        let StreamResponse::Task(task) = event else { return Err(Error::internal()) };
+        let (store, ties) = (self.store.clone(), (self.metrics.events.clone(), Ringer::of(&self.hub.bell)));
+        let live = Live::fresh(call.scope.clone(), served.name.clone(), task, body.clone(), store, ties);
+        Ok((Arc::new(live), body))
+    }
+
+    /// What the store is to know of it, with what has happened already.
+    pub(super) fn new_row(
+        &self,
+        live: &Live,
+        (body, at): (Bytes, Timestamp),
+        lease: Lease,
+        key: Option<IdempotencyKey>,
+        push: Option<PushConfig>,
+    ) -> NewTask {
+        NewTask {
+            scope: live.scope.clone(),
+            id: live.id.clone(),
+            context_id: live.context_id.clone(),
+            agent: live.agent.clone(),
+            state: State(TaskState::Submitted.number()),
+            body,
+            at: at.as_micros(),
+            lease,
+            key,
+            push,
+            early: live.early(),
+        }
     }
 
     pub(super) fn submit(self: &Arc<Self>, job: Job, room: Room) {
@@ -311,6 +352,7 @@ impl Engine {
     async fn follow_up(self: &Arc<Self>, row: &TaskRow, mut incoming: Box<Incoming>) -> Result<Sent, Error> {
         incoming.message.task_id = row.id.clone();
         let live = self.open(row).await?;
+        self.check_idle(&live).await?;
         let gate = live.gate.lock().await;
         let from = match live.deliver(incoming) {
             Ok(written) => written.map_err(|error| follow_up_error(&live, &error))?,
@@ -332,7 +374,7 @@ impl Engine {
                         taskId";
             return Err(Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", live.id.as_str()));
         }
-        let room = self.schedule.reserve(&live.scope, &live.context_id).map_err(|full| no_room(&full))?;
+        let room = self.room_for(&live.scope, &live.context_id).await?;
         let message = incoming.message.clone();
         match self.claim_and_begin(live, incoming, room).await {
             Ok(from) => {
@@ -470,7 +512,7 @@ fn follow_up_error(live: &Live, error: &WriteError) -> Error {
     }
 }
 
-fn no_room(full: &Full) -> Error {
+pub(super) fn no_room(full: &Full) -> Error {
     match full {
         Full::Server => Error::new(ErrorKind::Unavailable, "The server has all the work it can hold: try again later"),
         Full::Caller => {

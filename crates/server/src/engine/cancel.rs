@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use nuncio_protocol::{Error, ErrorKind, Message, TaskId, TaskState};
 
-use super::event::Update;
 use super::live::{Live, WriteError};
 use super::schedule::{Control, Stop};
 use super::turn::Turn;
@@ -23,16 +22,16 @@ impl Engine {
         let row = self.find(&call.scope, id).await?;
         let live = self.open(&row).await?;
         let (state, _) = live.read(|task| task.status.state);
+        if self.options.manners.rest_is_over && live.rests() {
+            return Err(not_cancelable(id, state));
+        }
         if !state.is_terminal() {
             self.stop(&live).await?;
         }
         live.wait(|_, state| state.is_terminal()).await.map_err(|error| append_error(&error))?;
         match live.committed().1 {
             TaskState::Canceled => self.current(&live).await,
-            state => {
-                let text = format!("The task is already over ({})", state.name());
-                Err(Error::new(ErrorKind::TaskNotCancelable, text).fact("taskId", id.as_str()))
-            }
+            state => Err(not_cancelable(id, state)),
         }
     }
 
@@ -46,11 +45,11 @@ impl Engine {
         }
         let _gate = live.gate.lock().await;
         // Not begun, or deaf: the turn ends here, and whatever it still writes is refused.
-        let mut written = live.write(Update::state(TaskState::Canceled));
+        let mut written = live.write(self.canceled());
         // At rest: there is no turn that could end it.
         if written == Err(WriteError::Closed) && !live.read(|task| task.status.state.is_terminal()).0 {
             self.claim_now(live, self.lease()).await?;
-            written = live.write(Update::state(TaskState::Canceled));
+            written = live.write(self.canceled());
             if written.is_ok() {
                 self.tell_agent(live);
             }
@@ -73,4 +72,9 @@ impl Engine {
         let grace = self.options.cancel_grace;
         tokio::spawn(async move { tokio::time::timeout(grace, agent.canceled(&rest)).await });
     }
+}
+
+fn not_cancelable(id: &TaskId, state: TaskState) -> Error {
+    let text = format!("The task is already over ({})", state.name());
+    Error::new(ErrorKind::TaskNotCancelable, text).fact("taskId", id.as_str())
 }

@@ -1,7 +1,7 @@
 //! From events to the task that they describe.
 
 use nuncio_protocol::{
-    Artifact, ArtifactId, Message, Metadata, StreamResponse, Task, TaskArtifactUpdateEvent, TaskState,
+    Artifact, ArtifactId, Content, Message, Metadata, Part, StreamResponse, Task, TaskArtifactUpdateEvent, TaskState,
     TaskStatusUpdateEvent,
 };
 
@@ -57,9 +57,20 @@ impl Fold {
     fn apply_status(&mut self, update: TaskStatusUpdateEvent) {
         let changed = update.status.state != self.task.status.state;
         let before = std::mem::replace(&mut self.task.status, update.status);
-        self.task.history.extend(before.message);
+        if let Some(said) = before.message {
+            self.remember(said);
+        }
         if changed {
             merge(&mut self.task.metadata, update.metadata);
+        }
+    }
+
+    /// A message that came in pieces is one.
+    fn remember(&mut self, said: Message) {
+        let goes_on = |last: &&mut Message| !said.message_id.is_empty() && last.message_id == said.message_id;
+        match self.task.history.last_mut().filter(goes_on) {
+            Some(last) => said.parts.into_iter().for_each(|part| join(&mut last.parts, part)),
+            None => self.task.history.push(said),
         }
     }
 
@@ -79,6 +90,18 @@ impl Fold {
         let artifact = &mut self.task.artifacts[self.places[&artifact_id]];
         artifact.parts.extend(parts);
         merge(&mut artifact.metadata, metadata);
+    }
+}
+
+/// Text goes on with text; all else stands beside it.
+fn join(parts: &mut Vec<Part>, part: Part) {
+    let is_plain = part.metadata.is_empty() && part.media_type.is_empty();
+    match (parts.last_mut(), part) {
+        (
+            Some(Part { content: Content::Text(text), metadata, media_type, .. }),
+            Part { content: Content::Text(more), .. },
+        ) if is_plain && metadata.is_empty() && media_type.is_empty() => text.push_str(&more),
+        (_, part) => parts.push(part),
     }
 }
 

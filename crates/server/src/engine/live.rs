@@ -247,6 +247,12 @@ impl Live {
         (read(writer.fold.task()), writer.seq)
     }
 
+    /// Whether the task waits for its caller, and no turn of it for an answer.
+    pub(crate) fn rests(&self) -> bool {
+        let writer = self.writer.lock();
+        !writer.open && writer.fold.state().is_interrupted()
+    }
+
     /// Writes an update of the running turn.
     pub(crate) fn write(self: &Arc<Self>, update: Update) -> Result<Seq, WriteError> {
         let mut writer = self.writer.lock();

@@ -194,6 +194,11 @@ impl Schedule {
         Ok(Room::Later)
     }
 
+    /// Whether a turn of this context runs or is about to.
+    pub(crate) fn is_busy(&self, scope: &Scope, context: &ContextId) -> bool {
+        self.state.lock().contexts.contains_key(&(scope.clone(), context.clone()))
+    }
+
     /// Queues beyond the limit: for work that was accepted before.
     pub(crate) fn queue_regardless(&self, scope: &Scope) -> Room {
         let mut state = self.state.lock();

@@ -153,11 +153,17 @@ impl Engine {
             let live = self.open(&row).await?;
             return Ok(Subscription::after(self.clone(), live, after, close));
         }
+        let rest_is_over = self.options.manners.rest_is_over;
+        let not_active = || Error::new(ErrorKind::TaskNotFound, format!("Task {id} is not active"));
         if finished && over == Over::Refuse {
             let text = "The task is over: get it, or subscribe with Last-Event-ID to read its events again";
-            return Err(Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", id.as_str()));
+            let error = if rest_is_over { not_active() } else { Error::new(ErrorKind::UnsupportedOperation, text) };
+            return Err(error.fact("taskId", id.as_str()));
         }
         let live = self.open(&row).await?;
+        if rest_is_over && over == Over::Refuse && live.rests() {
+            return Err(not_active().fact("taskId", id.as_str()));
+        }
         Subscription::with_snapshot(self.clone(), live, close).await
     }
 }

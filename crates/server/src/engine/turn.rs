@@ -248,6 +248,9 @@ impl Turn {
 
     /// Reports a step of a tool call.
     pub async fn tool(&mut self, call: ToolCall<'_>) -> Result<(), AgentError> {
+        if let Some(file) = self.presenter.tool_file(&call) {
+            self.file(&file.name, &file.media_type, file.bytes).await?;
+        }
         let update = self.presenter.tool(call);
         self.emit_some(update).await
     }

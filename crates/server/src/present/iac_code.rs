@@ -2,9 +2,12 @@
 //!
 //! A finished turn is input-required: the conversation stays open for the next message.
 
-use nuncio_protocol::{AgentExtension, Artifact, Message, MessageId, Metadata, Part, TaskState, Value, json};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nuncio_protocol::{AgentExtension, Artifact, Content, Message, MessageId, Metadata, Part, TaskState, Value, json};
 
-use super::{Ending, passing};
+use super::{Ending, ToolFile, passing};
+use crate::artifact::FILE;
 use crate::engine::approval::{Decision, Request};
 use crate::engine::turn::{ToolCall, ToolStep, Usage};
 use crate::engine::{Exposure, Update};
@@ -17,6 +20,8 @@ const THINKING: &str = "urn:iac-code:a2a:thinking-exposure:v1";
 const LONGEST: usize = 4_000;
 /// The deepest that values are shown.
 const DEEPEST: usize = 32;
+const CANCELED: &str = "Task canceled.";
+const UNAUTHENTICATED: &str = "Authentication required. Please configure your API credentials.";
 /// Fields of an artifact in a tool's result whose content is stored, not shown.
 const CONTENTS: [&str; 5] = ["content", "bytes", "base64", "raw", "path"];
 
@@ -65,6 +70,8 @@ impl Presenter {
     }
 
     pub(crate) fn tool(&mut self, call: ToolCall<'_>) -> Option<Update> {
+        // What is said after it is another message.
+        self.answer = None;
         self.exposure.tools.then(|| about("tool", describe(call)))
     }
 
@@ -74,7 +81,9 @@ impl Presenter {
         self.exposure.tools.then(|| about("progress", json!({ "text": shortened(&text) })))
     }
 
-    pub(crate) fn artifact(&mut self, artifact: Artifact, append: bool, last_chunk: bool) -> Update {
+    pub(crate) fn artifact(&mut self, mut artifact: Artifact, append: bool, last_chunk: bool) -> Update {
+        let facts = artifact.parts.iter_mut().filter_map(with_facts).next();
+        artifact.metadata.extend(facts.into_iter().flatten());
         Update::Artifact { artifact, append, last_chunk, metadata: Metadata::new() }
     }
 
@@ -101,7 +110,15 @@ impl Presenter {
     }
 
     pub(crate) fn end(&mut self, state: TaskState, message: Option<Message>) -> Ending {
-        let state = if state == TaskState::Completed { TaskState::InputRequired } else { state };
+        let says = |text: &str| Some(Message::from_agent(vec![Part::text(text)]));
+        let (state, message) = match state {
+            TaskState::Completed => (TaskState::InputRequired, message),
+            TaskState::Canceled => (state, message.or_else(|| says(CANCELED))),
+            // There are no other ends here, and what the provider says is its own.
+            TaskState::AuthRequired => (TaskState::Failed, says(UNAUTHENTICATED)),
+            TaskState::Rejected => (TaskState::Failed, message),
+            _ => (state, message),
+        };
         let usage = self.usage.take().map(|usage| {
             about(
                 "usage",
@@ -115,6 +132,40 @@ impl Presenter {
         let last = Update::Status { state, message, metadata: Metadata::new() };
         Ending { before: usage.into_iter().collect(), last }
     }
+}
+
+/// Says of a stored file what it is, on its part, and returns the same.
+fn with_facts(part: &mut Part) -> Option<Metadata> {
+    let Content::Url(uri) = &part.content else { return None };
+    let stored = part.metadata.get(FILE)?;
+    let mut facts = Metadata::from_iter([
+        ("uri".to_owned(), uri.as_str().into()),
+        ("mediaType".to_owned(), part.media_type.as_str().into()),
+        ("byteSize".to_owned(), stored["size"].clone()),
+        ("sha256".to_owned(), stored["sha256"].clone()),
+    ]);
+    if let Some(url) = stored.get("url") {
+        facts.insert("downloadUrl".into(), url.clone());
+    }
+    part.metadata.extend(facts.clone());
+    Some(facts)
+}
+
+/// The file that a tool's result holds, to be stored as an artifact: its name, its media type, its content.
+pub(super) fn file_in(result: &Value) -> Option<ToolFile> {
+    let artifact = result.get("artifact")?;
+    let text = |key: &str| artifact.get(key).and_then(Value::as_str);
+    let name = text("filename").filter(|name| is_bare(name))?;
+    let media_type = text("mediaType").or_else(|| text("media_type")).unwrap_or("application/octet-stream");
+    let bytes = match text("content") {
+        Some(content) => content.as_bytes().to_vec(),
+        None => STANDARD.decode(text("bytes").or_else(|| text("base64"))?).ok()?,
+    };
+    Some(ToolFile { name: name.to_owned(), media_type: media_type.to_owned(), bytes })
+}
+
+fn is_bare(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0'])
 }
 
 fn about(what: &str, value: Value) -> Update {

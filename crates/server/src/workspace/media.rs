@@ -1,5 +1,7 @@
 //! Media types: what is read as text, what is an attachment, and what is nothing for an agent.
 
+use super::Accepts;
+
 /// What kind of content a media type announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -40,6 +42,10 @@ const TEXTS: [&str; 22] = [
     "application/x-terraform",
 ];
 
+/// The text that strict readers take.
+const FEW_TEXTS: [&str; 6] =
+    ["text/plain", "application/json", "text/markdown", "text/yaml", "application/yaml", "application/x-yaml"];
+
 /// The bare name of a media type in small letters; plain text where none is said.
 pub(super) fn name(media_type: &str) -> String {
     let bare = media_type.split(';').next().unwrap_or_default().trim();
@@ -47,13 +53,17 @@ pub(super) fn name(media_type: &str) -> String {
 }
 
 /// What `name` announces; `None` for what is not taken.
-pub(super) fn kind(name: &str, more_text: &[String], more_binary: &[String]) -> Option<Kind> {
+pub(super) fn kind(name: &str, accepts: &Accepts) -> Option<Kind> {
     let among = |more: &[String]| more.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let is_text = || match accepts.strict {
+        true => FEW_TEXTS.contains(&name),
+        false => name.starts_with("text/") || TEXTS.contains(&name) || is_json(name),
+    };
     if IMAGES.contains(&name) {
         Some(Kind::Image)
-    } else if BINARIES.contains(&name) || among(more_binary) {
+    } else if BINARIES.contains(&name) || among(&accepts.binary_types) {
         Some(Kind::Binary)
-    } else if name.starts_with("text/") || TEXTS.contains(&name) || is_json(name) || among(more_text) {
+    } else if is_text() || among(&accepts.text_types) {
         Some(Kind::Text)
     } else {
         None

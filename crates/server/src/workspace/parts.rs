@@ -44,7 +44,7 @@ pub struct Accepts {
     pub images: bool,
     /// Audio and unknown bytes as attachments.
     pub binaries: bool,
-    /// Whether a data part must say that it is JSON.
+    /// Whether only a few kinds of text are taken, a data part must say that it is JSON, and nothing is no prompt.
     pub strict: bool,
     /// Further media types that are text.
     pub text_types: Vec<String>,
@@ -80,6 +80,8 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum PartError {
+    #[error("A2A server currently accepts text input only.")]
+    Empty,
     #[error("A2A part has unsupported media type.")]
     MediaType,
     #[error("A2A data parts must use application/json media type.")]
@@ -125,6 +127,9 @@ pub fn read_parts(parts: &[Part], workspace: &Workspace, accepts: &Accepts) -> R
             prompt.text.push_str(&text);
         }
     }
+    if accepts.strict && prompt.text.trim().is_empty() && prompt.attachments.is_empty() {
+        return Err(PartError::Empty);
+    }
     Ok(prompt)
 }
 
@@ -142,7 +147,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&self, part: &Part) -> Result<Piece, PartError> {
         let media_type = media::name(&part.media_type);
-        let kind = media::kind(&media_type, &self.accepts.text_types, &self.accepts.binary_types);
+        let kind = media::kind(&media_type, self.accepts);
         let taken = match kind.ok_or(PartError::MediaType)? {
             Kind::Text => return Ok(Piece::Text(self.text(part, &media_type)?)),
             Kind::Image => self.accepts.images,

@@ -36,6 +36,7 @@ const BINDINGS: Choice<Binding> = Choice {
         ("HTTP+JSON", Binding::Rest),
         ("grpc", Binding::Grpc),
         ("GRPC", Binding::Grpc),
+        ("redis-streams", Binding::RedisStreams),
     ],
 };
 

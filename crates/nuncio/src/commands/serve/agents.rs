@@ -64,6 +64,7 @@ pub(crate) async fn roster(config: &Config, kin: &Kin) -> Result<Roster, String>
             agent: Arc::new(Named {
                 agent,
                 name: card_name(config, &entry),
+                door: door(config, &entry)?,
                 entry: entry.clone(),
                 config: config.clone(),
             }),
@@ -113,7 +114,7 @@ async fn build(config: &Config, entry: &AgentEntry, kin: &Kin) -> Result<Arc<dyn
         AgentKind::Upstream => upstream(entry).await,
         _ => {
             let program = program(config, entry)?;
-            let accepts = Accepts { images: program.takes_images(), ..Accepts::default() };
+            let accepts = Accepts { images: program.takes_images(), ..accepts(config) };
             let options = process_options(config, entry, kin, accepts)?;
             Ok(Arc::new(ProcessAgent::new(program, options)))
         }
@@ -124,7 +125,7 @@ fn acp(config: &Config, entry: &AgentEntry, kin: &Kin) -> Result<Arc<dyn Agent>,
     if entry.command.is_empty() {
         return Err("an ACP agent needs a command: nuncio serve --agent acp -- gemini --acp".into());
     }
-    let workplace = workplace(entry, Accepts { images: true, ..Accepts::default() })?;
+    let workplace = workplace(config, entry, Accepts { images: true, ..accepts(config) })?;
     Ok(Arc::new(AcpAgent::new(AcpOptions {
         allowed_variables: passed(&entry.env),
         variables: set(&entry.env),
@@ -159,7 +160,7 @@ fn process_options(config: &Config, entry: &AgentEntry, kin: &Kin, accepts: Acce
         variables: set(&entry.env),
         grace: config.cancel_grace,
         context_pack: config.context_pack,
-        workplace: workplace(entry, accepts)?,
+        workplace: workplace(config, entry, accepts)?,
         kin: kin.clone(),
     })
 }
@@ -203,10 +204,24 @@ fn command(command: &[String]) -> Vec<String> {
     command
 }
 
-fn workplace(entry: &AgentEntry, accepts: Accepts) -> Result<Workplace, String> {
+fn workplace(config: &Config, entry: &AgentEntry, accepts: Accepts) -> Result<Workplace, String> {
     let folder = entry.workspace.clone().unwrap_or_else(|| ".".into());
-    let workspaces = Workspaces::new(folder, entry.workspace_roots.clone()).map_err(|error| error.to_string())?;
-    Ok(Workplace::new(workspaces, accepts))
+    let mut roots = entry.workspace_roots.clone();
+    if roots.is_empty() && config.dialect.works_in_temp() {
+        roots.push(std::env::temp_dir());
+    }
+    let workspaces = Workspaces::new(folder, roots).map_err(|error| error.to_string())?;
+    Ok(Workplace::new(workspaces.create_missing(config.workspace_create), accepts))
+}
+
+/// What the agents take of a message.
+fn accepts(config: &Config) -> Accepts {
+    Accepts {
+        strict: config.dialect.is_strict(),
+        text_types: config.text_types.clone(),
+        binary_types: config.binary_types.clone(),
+        ..Accepts::default()
+    }
 }
 
 fn passed(variables: &[Variable]) -> Vec<String> {
@@ -228,6 +243,8 @@ fn set(variables: &[Variable]) -> Vec<(String, String)> {
 /// An agent whose card says what the configuration says.
 struct Named {
     agent: Arc<dyn Agent>,
+    /// Looks at messages for an agent that takes any.
+    door: Option<Workplace>,
     name: Option<String>,
     entry: AgentEntry,
     config: Config,
@@ -244,6 +261,9 @@ impl Agent for Named {
     }
 
     async fn admit(&self, arrival: &Arrival<'_>) -> Result<(), Error> {
+        if let Some(door) = &self.door {
+            door.admit(arrival).await?;
+        }
         self.agent.admit(arrival).await
     }
 
@@ -274,11 +294,31 @@ impl Agent for Named {
                 Some(skills) => skills.iter().map(skill).collect(),
                 None => card.skills,
             },
-            default_input_modes: or(&self.config.input_modes, card.default_input_modes),
+            default_input_modes: self.input_modes(card.default_input_modes),
             default_output_modes: or(&self.config.output_modes, card.default_output_modes),
             ..card
         }
     }
+}
+
+impl Named {
+    fn input_modes(&self, own: Vec<String>) -> Vec<String> {
+        let mut modes = or(&self.config.input_modes, own);
+        let mut more: Vec<&String> = self.config.text_types.iter().chain(&self.config.binary_types).collect();
+        more.sort_unstable();
+        for mode in more {
+            if !modes.contains(mode) {
+                modes.push(mode.clone());
+            }
+        }
+        modes
+    }
+}
+
+/// The demo agent takes whatever comes; where rules are strict, somebody else looks at it.
+fn door(config: &Config, entry: &AgentEntry) -> Result<Option<Workplace>, String> {
+    let strict = entry.kind == AgentKind::Demo && config.dialect.is_strict();
+    strict.then(|| workplace(config, entry, accepts(config))).transpose()
 }
 
 fn or(configured: &[String], own: Vec<String>) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use nuncio_server::{Listeners, RedisStreams, Streams};
+use nuncio_server::{Listeners, RedisStreams, Stdio, Streams, UnixOptions, UnixSocket, user_id};
 use tokio::net::TcpListener;
 
 use super::agents;
@@ -17,12 +17,16 @@ pub(super) async fn open(config: &Config) -> Result<Listeners, Failure> {
     if config.has_http_port() {
         listeners.http = Some(port(&config.host, config.port).await?);
     }
-    let missing = [
-        ("stdio", config.serves(Transport::Stdio)),
-        ("unix", config.serves(Transport::Unix)),
-    ];
-    if let Some((name, _)) = missing.iter().find(|(_, asked)| *asked) {
-        return Err(Failure::usage(vec![format!("`{name}` is not served yet")]));
+    if let Some(path) = config.socket_path.as_ref().filter(|_| config.serves(Transport::Unix)) {
+        let options = UnixOptions { users: users(config)?, trusted: config.trust_local };
+        let socket = UnixSocket::open(path, options).await;
+        listeners.unix = Some(socket.map_err(|error| Failure::failed(error.to_string()))?);
+    }
+    if config.serves(Transport::Stdio) {
+        if std::io::stdin().is_terminal() {
+            eprintln!("stdin is a terminal: type one JSON-RPC request per line, and Ctrl-D to end");
+        }
+        listeners.stdio = Some(Stdio { trusted: config.trust_local });
     }
     if config.has_grpc_port() {
         let host = config.grpc_host.as_ref().unwrap_or(&config.host);
@@ -32,6 +36,14 @@ pub(super) async fn open(config: &Config) -> Result<Listeners, Failure> {
         listeners.redis = redis(config)?.map(Arc::new);
     }
     Ok(listeners)
+}
+
+/// The numbers of the users who may use the socket.
+fn users(config: &Config) -> Result<Vec<u32>, Failure> {
+    let number = |name: &String| {
+        user_id(name).ok_or_else(|| Failure::usage(vec![format!("socket-users: there is no user `{name}` here")]))
+    };
+    config.socket_users.iter().map(number).collect()
 }
 
 /// The streams that requests come by.

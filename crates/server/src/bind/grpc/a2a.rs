@@ -58,9 +58,7 @@ pub(super) async fn answer(
     let extensions = call.extensions.clone();
     let mut response = match dispatch(app, call, request).await? {
         Outcome::Answer(answer) => reply::message(&encode(answer, version)?),
-        Outcome::Stream(subscription, place) => {
-            stream::response(app, subscription, place, Events(version), deadline)
-        }
+        Outcome::Stream(subscription, place) => stream::response(app, subscription, place, Events(version), deadline),
         Outcome::StreamOfOne(message) => stream::known(framed(&event(StreamResponse::Message(message), version))),
     };
     echo_extensions(&mut response, version, &extensions);
@@ -96,8 +94,7 @@ fn request(operation: Operation, body: Bytes) -> Result<Request, Error> {
         Operation::Subscribe => Request::Subscribe(read::<v1::SubscribeToTaskRequest, _>(body)?),
         Operation::PushCreate => Request::PushCreate(read::<v1::TaskPushNotificationConfig, _>(body)?),
         Operation::PushGet => {
-            let request: TaskPushNotificationConfigRequest =
-                read::<v1::GetTaskPushNotificationConfigRequest, _>(body)?;
+            let request: TaskPushNotificationConfigRequest = read::<v1::GetTaskPushNotificationConfigRequest, _>(body)?;
             // In 0.3 the first one is meant; here it is a mistake.
             if request.id.is_empty() {
                 return Err(Error::invalid("id", "is required"));

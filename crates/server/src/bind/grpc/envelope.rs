@@ -16,10 +16,10 @@ use super::frame::frame_into;
 use super::stream::{self, Form};
 use super::{framed, no_method, reply};
 use crate::auth::Caller;
+use crate::bind::App;
 use crate::bind::body::Body;
 use crate::bind::http::echo_extensions;
 use crate::bind::rpc::{self, Envelope, Reply, ReplyBody};
-use crate::bind::App;
 use crate::call::Version;
 use crate::engine::Event;
 

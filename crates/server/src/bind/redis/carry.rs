@@ -121,6 +121,10 @@ impl Job {
         };
         self.app.metrics.redis.requests.inc();
         let reply = rpc::answer(&self.app, parts, &caller, payload).await;
+        if let ReplyBody::Error(_, ErrorKind::Parse | ErrorKind::InvalidRequest) = reply.body {
+            self.app.metrics.redis.malformed.inc();
+            tracing::warn!(entry = self.hand.id, "an entry is no request, and was refused");
+        }
         match reply.body {
             ReplyBody::Error(_, ErrorKind::Unavailable) if self.is_closing() => End::GiveBack,
             ReplyBody::Result(body) | ReplyBody::Error(body, _) => End::Answered(vec![body]),

@@ -18,6 +18,8 @@ pub struct Policy {
     pub allow: Vec<Rule>,
     /// Whether everything else is done without asking.
     pub auto_approve: bool,
+    /// Whether what is left then is refused without asking.
+    pub refuse_rest: bool,
 }
 
 impl Policy {
@@ -32,7 +34,7 @@ impl Policy {
             return Some(approval.decide(false, DecidedBy::Rule));
         }
         let allowed = self.auto_approve || self.allow.iter().any(|rule| rule.allows(&approval.tool, &subject));
-        allowed.then(|| approval.decide(true, DecidedBy::Rule))
+        (allowed || self.refuse_rest).then(|| approval.decide(allowed, DecidedBy::Rule))
     }
 }
 
@@ -114,7 +116,7 @@ mod tests {
 
     fn policy(allow: &[&str], deny: &[&str], auto_approve: bool) -> Policy {
         let rules = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-        Policy { allow: rules(allow), deny: rules(deny), auto_approve }
+        Policy { allow: rules(allow), deny: rules(deny), auto_approve, refuse_rest: false }
     }
 
     fn run(policy: &Policy, tool: &str, command: &str) -> Option<bool> {
