@@ -36,8 +36,10 @@ impl House {
         let all = [
             ("JSON-RPC", url.clone(), Binding::JsonRpc, Version::V1_0),
             ("REST", url.clone(), Binding::Rest, Version::V1_0),
+            ("gRPC", url.replace("http://", "grpc://"), Binding::Grpc, Version::V1_0),
             ("JSON-RPC", url.clone(), Binding::JsonRpc, Version::V0_3),
             ("REST", url.clone(), Binding::Rest, Version::V0_3),
+            ("gRPC", url.replace("http://", "grpc://"), Binding::Grpc, Version::V0_3),
         ];
         all.into_iter().map(|(name, address, binding, version)| Way::new(name, address, binding, version)).collect()
     }
