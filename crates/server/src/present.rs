@@ -22,6 +22,7 @@ use crate::engine::approval::{Decision, Request};
 use crate::engine::turn::{ToolCall, ToolStep, Usage};
 use crate::engine::{Exposure, Update};
 
+mod discreet;
 mod iac_code;
 mod nuncio;
 

@@ -8,10 +8,12 @@
 //! bind/http      is_rpc_path      which paths take JSON-RPC
 //! bind/dispatch  check            whether a request may be carried out: rules for ids
 //! card           rpc_path         the path of JSON-RPC that the card names
+//!                first_form       what a signature covers that comes first
 //!                shape            anything else about the card
 //! server         manners          rules of conversation, for the engine
 //! ```
 
+use nuncio_protocol::sign::Form;
 use nuncio_protocol::{AgentCard, Error};
 
 use crate::bind::dispatch::Request;
@@ -67,6 +69,14 @@ impl Profile {
         match self {
             Self::Nuncio => Ok(()),
             Self::IacCode => iac_code::check(request),
+        }
+    }
+
+    /// The form of a card that its clients verify, if they look at the first signature alone.
+    pub(crate) fn first_form(self) -> Option<Form> {
+        match self {
+            Self::IacCode => Some(Form::Escaped),
+            Self::Nuncio => None,
         }
     }
 

@@ -244,6 +244,8 @@ fn exposure(config: &Config) -> Exposure {
     Exposure {
         thinking: config.thinking_exposure.contains(&config::Thinking::Raw),
         tools: config.thinking_exposure.contains(&config::Thinking::ToolTrace),
+        summaries: config.tool_input_summary,
+        no_paths: config.safe_mode,
     }
 }
 

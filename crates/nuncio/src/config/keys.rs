@@ -270,6 +270,10 @@ keys! {
     ["extensions"] extensions: Vec<Extension>, Extensions;
     /// What clients see of the agent's thinking: `raw-thinking`, `tool-trace`, a list of them, `all` or `none`.
     ["thinking-exposure"] thinking_exposure: Vec<Thinking>, Exposure, "tool-trace";
+    /// What clients of `iac-code` see of what tools are given: `full`, or only a `summary` of its fields.
+    ["tool-input"] tool_input_summary: bool, Choice { what: "value", names: &[("full", false), ("summary", true)] }, "full";
+    /// Whether clients of `iac-code` see `[PATH]` instead of absolute paths. In failures they always do.
+    ["safe-mode"] safe_mode: bool, Flag, "false";
     /// Whether every permission that the agent asks for is granted without asking anybody.
     ["auto-approve-permissions"] auto_approve_permissions: bool, Flag, "false";
     /// Whether callers are asked for permissions that nothing else decides. If not, those are refused.

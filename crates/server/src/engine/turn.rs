@@ -381,7 +381,9 @@ impl Turn {
         self.put_message(message, None).await
     }
 
-    async fn put_message(&mut self, message: Message, approval: Option<&Request>) -> Result<Seq, AgentError> {
+    async fn put_message(&mut self, mut message: Message, approval: Option<&Request>) -> Result<Seq, AgentError> {
+        message.task_id = self.live.id.clone();
+        message.context_id = self.live.context_id.clone();
         let update = self.presenter.asked(message, approval);
         self.put(update).await
     }

@@ -1,0 +1,11 @@
+//! The documents of the systems that a profile stands in for: every example, table row, command and rule, run
+//! through the real binary. `docs/seeds.md` says which test shows what.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
+#[path = "../commands/run.rs"]
+mod run;
+
+mod foreign;
+mod iac_code;
+mod listed;
