@@ -35,6 +35,7 @@ fn members_of(value: &Value) -> Vec<String> {
 /// What a 1.0 card of this server may hold, and nothing else.
 const V1_MEMBERS: &[&str] = &[
     "capabilities",
+    "capabilities.extendedAgentCard",
     "capabilities.extensions",
     "capabilities.extensions[].description",
     "capabilities.extensions[].params",
