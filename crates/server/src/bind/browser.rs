@@ -31,6 +31,8 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 pub(crate) struct Browser {
     /// Names of this server, in lower case and without ports.
     hosts: Vec<String>,
+    /// Whether it has no others, wherever it is reached.
+    names_hosts: bool,
     origins: Vec<HeaderValue>,
     any_origin: bool,
     /// Whether browsers are told to come by TLS alone.
@@ -42,8 +44,10 @@ impl Browser {
     pub(crate) fn new(hosts: &[String], origins: &[String], public_url: Option<&str>) -> Self {
         let public = public_url.and_then(|url| url.parse::<http::Uri>().ok());
         let public = public.as_ref().and_then(http::Uri::host).map(str::to_owned);
+        let names_hosts = !hosts.is_empty();
         let hosts = hosts.iter().cloned().chain(public);
         Self {
+            names_hosts,
             hosts: hosts.map(|host| name_of(&host).to_ascii_lowercase()).collect(),
             origins: origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect(),
             any_origin: origins.iter().any(|origin| origin == "*"),
@@ -95,7 +99,7 @@ impl Browser {
     /// which names there are.
     fn is_ours(&self, parts: &Parts, local: SocketAddr) -> bool {
         let local = local.ip().to_canonical();
-        if !local.is_loopback() && self.hosts.is_empty() {
+        if !local.is_loopback() && !self.names_hosts {
             return true;
         }
         let Some(host) = authority(parts) else { return true };
@@ -216,6 +220,10 @@ mod tests {
         let open = Browser::new(&[], &[], None);
         assert!(!stops(&open, "192.0.2.1:80", &[("host", "any.example")]), "others know their names best");
         assert!(stops(&open, at, &[("host", "any.example")]));
+        let public = Browser::new(&[], &[], Some("https://public.example"));
+        assert!(!stops(&public, "192.0.2.1:80", &[("host", "inside.example")]), "proxies have names of their own");
+        assert!(stops(&browser, "192.0.2.1:80", &[("host", "inside.example")]), "unless the operator names them all");
+        assert!(!stops(&browser, "192.0.2.1:80", &[("host", "192.0.2.1")]));
     }
 
     #[test]
