@@ -5,3 +5,4 @@ pub mod codec;
 pub mod dispatch;
 pub mod lines;
 pub mod losses;
+pub mod redis_entry;

@@ -15,7 +15,7 @@ pub(crate) mod limit;
 pub(crate) mod listen;
 pub(crate) mod params;
 pub(crate) mod range;
-pub mod redis;
+pub(crate) mod redis;
 pub(crate) mod rest;
 pub(crate) mod rpc;
 pub(crate) mod sse;

@@ -35,6 +35,8 @@ const BINDINGS: Choice<Binding> = Choice {
         ("JSONRPC", Binding::JsonRpc),
         ("HTTP+JSON", Binding::Rest),
         ("redis-streams", Binding::RedisStreams),
+        ("websocket", Binding::WebSocket),
+        ("unix", Binding::Unix),
     ],
 };
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use http::request::Parts;
 use nuncio_protocol::jsonrpc::{self, Id, Request};
-use nuncio_protocol::{Error, ErrorKind};
+use nuncio_protocol::{Error, ErrorKind, GetExtendedAgentCardRequest};
 use parking_lot::RwLock;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -193,7 +193,9 @@ impl Inner {
 
     /// The card, for connections that have no well-known address.
     fn card(&self, parts: &Parts, request: &Request<'_>) -> Reply {
-        let card = self.app.card(params::path_tenant(parts)).json();
+        let named = request.params::<GetExtendedAgentCardRequest>().map(|params| params.tenant).unwrap_or_default();
+        let tenant = if named.is_empty() { params::path_tenant(parts) } else { &named };
+        let card = self.app.card(tenant).json();
         let body = ReplyBody::Result(jsonrpc::result(request.id, &card));
         Reply { version: Version::V1, extensions: Vec::new(), body }
     }
