@@ -6,3 +6,4 @@ pub mod dispatch;
 pub mod frames;
 pub mod lines;
 pub mod losses;
+pub mod redis_entry;

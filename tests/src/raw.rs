@@ -166,7 +166,7 @@ pub fn request(method: &str, path: &str, headers: &str, body: &str) -> String {
         ("GET" | "HEAD" | "DELETE", "") => String::new(),
         _ => format!("Content-Length: {}\r\n", body.len()),
     };
-    format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{headers}{length}\r\n{body}")
+    format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}{length}\r\n{body}")
 }
 
 /// Waits until something is so, as long as [`PATIENCE`] lasts.

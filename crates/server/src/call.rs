@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use crate::auth::Grants;
 use crate::store::{Scope, Seq};
 
 /// A version of the protocol.
@@ -55,6 +56,8 @@ pub struct Call {
     pub traceparent: Option<Arc<str>>,
     /// The last event that a reconnecting reader has seen.
     pub after: Option<Seq>,
+    /// What the caller may do.
+    pub grants: Grants,
     /// Who it is by name, also where others share the scope.
     pub caller: Arc<str>,
     /// By which way it came in.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use nuncio_server::Profile;
+use nuncio_server::auth::CertificateName;
 use nuncio_server::engine::approval::Rule;
 use nuncio_server::present::Style;
 use serde_json::Value as Json;
@@ -17,6 +18,7 @@ use super::address::{Host, PublicUrl, StoreUrl};
 use super::agents::{AGENTS, AgentList, CommandLine, Folders, Rules, Variables};
 use super::card::{MediaTypes, Skills};
 use super::choice::Choice;
+use super::door::{Certificate, HeaderText, Names, Oidc, Origins, PasswordText, Providers, ScopeRows, TlsFiles};
 use super::entry::{Extensions, Tokens};
 use super::kind::{Count, Flag, Kind, Maybe, Path, Port, SecretText, Size, Text, Time, TimeOrOff};
 use super::layers::{Layers, Sources, default_of};
@@ -104,7 +106,7 @@ macro_rules! keys {
 }
 
 keys! {
-    /// Address or name to listen on. Anything but a loopback address needs a token, or `allow-open`.
+    /// Address or name to listen on. Anything but a loopback address needs callers who prove who they are, or `allow-open`.
     ["host"] host: String, Host, "127.0.0.1";
     /// Port to listen on. 0 takes any free port.
     ["port"] port: u16, Port, "41242";
@@ -208,8 +210,40 @@ keys! {
     ["token"] token: Option<Secret>, Maybe(SecretText);
     /// File that holds that token. Nobody but its owner may read it.
     ["token-file"] token_file: Option<PathBuf>, Maybe(Path);
-    /// List of callers, each `{name, token}` or `{name, token-file}`.
+    /// List of callers, each `{name, token}` or `{name, token-file}`, with `groups` and `scopes` if need be.
     ["tokens"] tokens: Vec<NamedToken>, Tokens;
+    /// Name of a caller who comes with HTTP Basic. It needs `basic-password`.
+    ["basic-username"] basic_username: Option<String>, Maybe(Text);
+    /// Password of that caller.
+    ["basic-password"] basic_password: Option<Secret>, Maybe(PasswordText);
+    /// API key of one caller.
+    ["api-key"] api_key: Option<Secret>, Maybe(SecretText);
+    /// Header that the API key stands in.
+    ["api-key-header"] api_key_header: String, HeaderText, "X-API-Key";
+    /// Parameter of the query that the API key may stand in as well. Queries end up in logs: prefer the header.
+    ["api-key-query"] api_key_query: Option<String>, Maybe(Text);
+    /// Cookie that the API key may stand in as well.
+    ["api-key-cookie"] api_key_cookie: Option<String>, Maybe(Text);
+    /// Provider of identities whose tokens are taken, or a list of them: `{issuer, audience, …}`.
+    ["oidc"] oidc: Vec<Oidc>, Providers;
+    /// Operations that each scope allows, such as `{reader: [GetTask, ListTasks]}`. Without it, `a2a:read`, `a2a:write`, `a2a:push` and `a2a:metrics`.
+    ["scopes"] scopes: Option<Vec<(String, Vec<String>)>>, ScopeRows;
+    /// List of groups whose members see each other's tasks. Whoever is in several of them belongs to the first.
+    ["shared-groups"] shared_groups: Vec<String>, Names;
+    /// Certificate of the server, `{cert, key}`: two files in PEM, read again when they change. Without it, plain HTTP.
+    ["tls"] tls: Option<TlsFiles>, Certificate;
+    /// File with the authorities, in PEM, whose certificates prove who a client is. It needs `tls`.
+    ["client-ca"] client_ca: Option<PathBuf>, Maybe(Path);
+    /// Part of a client's certificate that is his name: `subject` (its common name) or `san` (the first alternative name).
+    ["client-name"] client_name: CertificateName, Choice { what: "value", names: &[
+        ("subject", CertificateName::Subject), ("san", CertificateName::Alternative),
+    ] }, "subject";
+    /// Whether the card is shown only to callers who may come in.
+    ["protect-card"] protect_card: bool, Flag, "false";
+    /// Names that this server is reached by: a list, or names with commas. A server on a loopback address answers to no others but `localhost`, its address and the host of `public-url`.
+    ["allowed-hosts"] allowed_hosts: Vec<String>, Hosts;
+    /// Web pages that may use this server: origins such as `https://console.example`, or `*` for all.
+    ["cors-origins"] cors_origins: Vec<String>, Origins;
     /// Address that the card tells to clients, if it is not the one listened on.
     ["public-url"] public_url: Option<String>, Maybe(PublicUrl);
     /// List of IP addresses and networks whose `X-Forwarded-*` headers are believed.
@@ -228,7 +262,7 @@ keys! {
     ["signing-keys"] signing_keys: Vec<KeyEntry>, SigningKeys;
     /// Whether the card is signed a second time in the form that the SDKs for Python and JavaScript verify.
     ["signing-sdk-form"] signing_sdk_form: bool, Flag, "false";
-    /// Whether to serve everybody on a non-loopback address when there is no token.
+    /// Whether to serve everybody on a non-loopback address when nobody has to prove who he is.
     ["allow-open"] allow_open: bool, Flag, "false";
     /// List of the only tenants that exist. Without it, any.
     ["tenants"] tenants: Vec<String>, Tenants;

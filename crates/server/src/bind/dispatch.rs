@@ -146,7 +146,11 @@ pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Res
     let (operation, version) = (request.operation(), call.version.as_str());
     let span = tracing::debug_span!("call", call = id, ?operation, version, caller = %call.scope);
     let mut note = app.audit.as_ref().map(|audit| audit.begin(&call, operation, request.about()));
-    let done = match app.pace.as_ref().map_or(Ok(()), |pace| pace.check(&call.caller, call.way)) {
+    let may = match call.grants.allow(operation) {
+        true => app.pace.as_ref().map_or(Ok(()), |pace| pace.check(&call.caller, call.way)),
+        false => Err(not_allowed(operation)),
+    };
+    let done = match may {
         Ok(()) => carry_out(app, call, request, note.as_mut()).instrument(span).await,
         Err(error) => Err(error),
     };
@@ -159,6 +163,12 @@ pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Res
         tracing::warn!(call = id, ?operation, version, %error, "a call failed");
     }
     done
+}
+
+/// Said before anything is looked up, so that it tells nothing about what there is.
+pub(crate) fn not_allowed(operation: Operation) -> Error {
+    let text = format!("These credentials do not allow {}: ask for ones with the scope for it", operation.name());
+    Error::new(ErrorKind::PermissionDenied, text).fact("operation", operation.name())
 }
 
 async fn carry_out(app: &App, call: Call, request: Request, note: Option<&mut Note>) -> Result<Outcome, Error> {

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::beside;
 use super::form::{About, Form};
-use crate::auth::{Caller, Denied, Shown};
+use crate::auth::{Caller, Shown, proven};
 use crate::bind::dialect::Dialect;
 use crate::bind::rpc::{self, Envelope, Reply, ReplyBody};
 use crate::bind::{App, StreamPlace, params};
@@ -152,20 +152,14 @@ impl Inner {
     /// Who calls. It is asked for every request: credentials may run out while a connection lasts.
     async fn admit(&self, parts: &Parts) -> Result<Caller, Error> {
         let Peer { way, user, trusted } = &self.peer;
-        let closed = self.app.gate.is_closed();
-        if closed
-            && *trusted
-            && let Some(user) = user
-        {
-            return Ok(Caller { name: user.clone(), way: *way });
-        }
-        let proven = user.as_ref().filter(|_| !closed);
+        let user = user.as_ref().filter(|_| *trusted || !self.app.gate.is_closed());
+        let proven = user.or_else(|| proven(parts));
         let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: way.client, proven };
         match self.app.gate.admit(shown).await {
             Ok(caller) => Ok(caller.by(*way)),
             Err(denied) => {
-                self.app.audit_denied(*way, &denied);
-                Err(refusal(denied))
+                self.app.audit_denied(*way, denied);
+                Err(denied.error(HOW))
             }
         }
     }
@@ -285,8 +279,4 @@ impl Inner {
 /// Asks for the card.
 const CARD: &str = "GetAgentCard";
 
-fn refusal(denied: Denied) -> Error {
-    let Denied::Unauthorized = denied;
-    let text = "Unauthorized: send `\"headers\":{\"authorization\":\"Bearer …\"}` beside the request";
-    Error::new(ErrorKind::Unauthenticated, text)
-}
+const HOW: &str = "Unauthorized: send `\"headers\":{\"authorization\":\"Bearer …\"}` beside the request";

@@ -176,6 +176,7 @@ pub(super) fn call_after(after: Option<Seq>) -> Call {
         idempotency_key: None,
         traceparent: None,
         after,
+        grants: crate::auth::Grants::ALL,
         caller: "".into(),
         way: Way::default(),
     }
