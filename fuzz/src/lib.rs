@@ -3,6 +3,7 @@
 
 pub mod codec;
 pub mod dispatch;
+pub mod frames;
 pub mod lines;
 pub mod losses;
 pub mod redis_entry;
