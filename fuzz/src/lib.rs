@@ -3,5 +3,6 @@
 
 pub mod codec;
 pub mod dispatch;
+pub mod grpc;
 pub mod lines;
 pub mod losses;
