@@ -68,7 +68,7 @@ def check_webhooks(channel):
         a2a_pb2.SendMessageRequest(message=message), timeout=LIMIT, metadata=[("a2a-version", "1.0")]
     )
     task = answer.task.id
-    config = a2a_pb2.TaskPushNotificationConfig(task_id=task, url="http://127.0.0.1:9/hook", token="t")
+    config = a2a_pb2.TaskPushNotificationConfig(task_id=task, url="http://127.0.0.1:49999/hook", token="t")
     made = stub.CreateTaskPushNotificationConfig(config, timeout=LIMIT)
     expect(made.id and made.url == config.url, f"made {made}")
     named = a2a_pb2.GetTaskPushNotificationConfigRequest(task_id=task, id=made.id)
