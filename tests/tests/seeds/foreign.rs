@@ -8,7 +8,7 @@ use nuncio_tests::raw::Wire;
 /// Runs the clients of `tests/foreign` against a server with this profile.
 fn run(profile: &str) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("foreign/run");
-    let wire = Wire::start(&format!("profile: {profile}\n"));
+    let wire = Wire::start(&format!("profile: {profile}\nagent: demo\n"));
     // The script bounds every check and every client by itself.
     let done = Command::new(script)
         .arg(wire.url())
@@ -25,4 +25,19 @@ fn run(profile: &str) {
 #[test]
 fn the_official_clients_are_served_by_iac_code() {
     run("iac-code");
+}
+
+#[test]
+fn the_official_clients_are_served_by_proto_agent() {
+    run("proto-agent");
+}
+
+#[test]
+fn the_official_clients_are_served_by_liquid_crypto() {
+    run("liquid-crypto");
+}
+
+#[test]
+fn the_official_clients_are_served_by_coding_agent() {
+    run("coding-agent");
 }

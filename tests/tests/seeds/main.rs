@@ -3,9 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
+#[path = "../push/receiver.rs"]
+#[allow(dead_code, reason = "other tests use the rest of it")]
+mod receiver;
 #[path = "../commands/run.rs"]
 mod run;
 
+mod coding_agent;
 mod foreign;
 mod iac_code;
+mod liquid_crypto;
 mod listed;
+mod proto_agent;

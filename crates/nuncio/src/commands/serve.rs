@@ -179,6 +179,8 @@ fn push(config: &Config, address: Option<SocketAddr>) -> Result<Option<PushOptio
         config::PushEvents::Status => PushEvents::Status,
         config::PushEvents::Terminal => PushEvents::Terminal,
     };
+    options.interval = config.push_interval;
+    options.token_as_bearer = config.push_token_as_bearer;
     options.timeout = config.push_timeout;
     options.retry = Retry {
         first: config.push_retry_delay,

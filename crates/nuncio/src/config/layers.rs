@@ -20,7 +20,7 @@ const PREFIX: &str = "NUNCIO_";
 /// A key, the name of the environment variable that other programs use for the same, and how its values read here.
 type OldVariable = (&'static str, &'static str, fn(&str) -> String);
 
-const OLD_VARIABLES: [OldVariable; 21] = [
+const OLD_VARIABLES: [OldVariable; 24] = [
     ("push-allowed-hosts", "PUSH_NOTIFICATION_ALLOWED_HOSTS", same),
     ("push-allowed-cidrs", "PUSH_NOTIFICATION_ALLOWED_CIDRS", same),
     ("token", "IACCODE_A2A_HTTP_TOKEN", same),
@@ -42,6 +42,9 @@ const OLD_VARIABLES: [OldVariable; 21] = [
     ("silence-timeout", "AGENT_IDLE_EXIT_MS", milliseconds),
     ("auto-approve-permissions", "AGENT_FORCE", truth),
     ("context-pack", "WORKSPACE_ENABLED", truth),
+    ("token", "A2A_AUTH_TOKEN", same),
+    ("public-url", "A2A_PUBLIC_URL", same),
+    ("allow-open", "PROTOAGENT_ALLOW_OPEN", truth),
 ];
 
 fn same(text: &str) -> String {

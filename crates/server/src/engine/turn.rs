@@ -230,12 +230,18 @@ impl Turn {
 
     /// Answers with a piece of text.
     pub async fn text(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        if let Some(opening) = self.presenter.opening() {
+            self.emit(opening).await?;
+        }
         let update = self.presenter.text(text.into(), false);
         self.emit(update).await
     }
 
     /// Answers with the last piece of text.
     pub async fn last_text(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        if let Some(opening) = self.presenter.opening() {
+            self.emit(opening).await?;
+        }
         let update = self.presenter.text(text.into(), true);
         self.emit(update).await
     }
@@ -279,6 +285,12 @@ impl Turn {
         let artifact = self.keep_apart(artifact, append).await?;
         let update = self.presenter.artifact(artifact, append, last);
         self.emit(update).await
+    }
+
+    /// Reports which conversation and which model of its own the agent uses.
+    pub async fn introduce(&mut self, session: Option<&str>, model: Option<&str>) -> Result<(), AgentError> {
+        let update = self.presenter.introduced(session, model);
+        self.emit_some(update).await
     }
 
     /// Reports usage; the last report counts.

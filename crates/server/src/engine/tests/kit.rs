@@ -179,6 +179,7 @@ pub(super) fn call_after(after: Option<Seq>) -> Call {
         grants: crate::auth::Grants::ALL,
         caller: "".into(),
         way: Way::default(),
+        tone: None,
     }
 }
 
