@@ -98,7 +98,7 @@ impl Profile {
     pub(crate) fn first_form(self) -> Option<Form> {
         match self {
             Self::IacCode => Some(Form::Escaped),
-            Self::Nuncio => None,
+            Self::Nuncio | Self::ProtoAgent | Self::LiquidCrypto | Self::CodingAgent => None,
         }
     }
 

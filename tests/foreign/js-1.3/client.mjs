@@ -21,6 +21,7 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
+import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
 import { TaskNotFoundError } from '@a2a-js/sdk/errors';
 
 const LIMIT = 10_000; // milliseconds for one check
@@ -304,6 +305,7 @@ const card = await run('card', () => new DefaultAgentCardResolver().resolve(base
 for (const [label, transport] of [
   ['jsonrpc', new JsonRpcTransportFactory()],
   ['rest', new RestTransportFactory()],
+  ['grpc', new GrpcTransportFactory()],
 ]) {
   if (!card) break;
   const client = await run(`${label} connect`, () => {

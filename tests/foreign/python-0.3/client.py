@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 
+import grpc
 import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client.errors import A2AClientHTTPError, A2AClientJSONRPCError
@@ -88,7 +89,11 @@ class Checks:
 
         def client(streaming):
             config = ClientConfig(
-                streaming=streaming, httpx_client=http, supported_transports=[transport]
+                streaming=streaming,
+                httpx_client=http,
+                supported_transports=[transport],
+                # This SDK hands over the URL of the card, and channels want no scheme.
+                grpc_channel_factory=lambda url: grpc.aio.insecure_channel(url.removeprefix("http://")),
             )
             return ClientFactory(config).create(card)
 
@@ -208,6 +213,9 @@ class Checks:
             expect(error.error.code == TaskNotFoundError().code, f"error is {error.error!r}")
         except A2AClientHTTPError as error:  # all that this SDK tells over REST
             expect(self.transport == "HTTP+JSON" and error.status_code == 404, repr(error))
+        except grpc.aio.AioRpcError as error:  # which this SDK passes on
+            expect(error.code() == grpc.StatusCode.NOT_FOUND, repr(error))
+            expect(error.details().startswith("TaskNotFoundError"), repr(error))
         else:
             raise AssertionError("no error")
 
@@ -219,6 +227,8 @@ class Checks:
             expect(error.error.code == TaskNotFoundError().code, f"error is {error.error!r}")
         except A2AClientHTTPError as error:  # over REST this SDK does not look at the status
             expect(self.transport == "HTTP+JSON", repr(error))
+        except grpc.aio.AioRpcError as error:
+            expect(error.code() == grpc.StatusCode.NOT_FOUND, repr(error))
         else:
             raise AssertionError("no error")
 
@@ -276,7 +286,7 @@ async def main(base_url):
 
     async with httpx.AsyncClient(timeout=LIMIT) as http:
         card = await run("card", A2ACardResolver(http, base_url).get_agent_card())
-        for transport, label in ("JSONRPC", "jsonrpc"), ("HTTP+JSON", "rest"):
+        for transport, label in ("JSONRPC", "jsonrpc"), ("HTTP+JSON", "rest"), ("GRPC", "grpc"):
             checks = card and await run(f"{label} connect", connect(transport))
             for name in [n for n in dir(Checks) if n.startswith("check_")] if checks else []:
                 title = name.removeprefix("check_").replace("_", "-")

@@ -10,6 +10,7 @@ import sys
 import time
 import uuid
 
+import grpc
 import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client.transports import jsonrpc, rest
@@ -96,7 +97,10 @@ class Checks:
 
         def client(streaming):
             config = ClientConfig(
-                streaming=streaming, httpx_client=http, supported_protocol_bindings=[binding]
+                streaming=streaming,
+                httpx_client=http,
+                supported_protocol_bindings=[binding],
+                grpc_channel_factory=grpc.aio.insecure_channel,
             )
             return ClientFactory(config).create(card)
 
@@ -304,7 +308,7 @@ async def main(base_url):
 
     async with httpx.AsyncClient(timeout=LIMIT) as http:
         card = await run("card", A2ACardResolver(http, base_url).get_agent_card())
-        for binding, label in ("JSONRPC", "jsonrpc"), ("HTTP+JSON", "rest"):
+        for binding, label in ("JSONRPC", "jsonrpc"), ("HTTP+JSON", "rest"), ("GRPC", "grpc"):
             checks = card and await run(f"{label} connect", connect(binding))
             for name in [n for n in dir(Checks) if n.startswith("check_")] if checks else []:
                 title = name.removeprefix("check_").replace("_", "-")

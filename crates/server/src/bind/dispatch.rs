@@ -262,7 +262,7 @@ async fn stream(
     check_streaming(app, call)?;
     check_send(app, call, &request)?;
     // Before anything starts: whoever is told to come back must find that nothing was done.
-    let place = app.stream_place(&call.scope.owner)?;
+    let place = app.stream_place(&call.caller)?;
     match app.engine.send(call, request).await? {
         Sent::Message(message) => Ok(Outcome::StreamOfOne(message)),
         Sent::Task(handle) => {
@@ -283,7 +283,7 @@ async fn subscribe(app: &App, call: &Call, request: &SubscribeToTaskRequest) -> 
         Version::V03 if app.engine.options.manners.stream_waits => (Close::WhenOver, Over::Show),
         Version::V03 => (Close::WhenInputRequired, Over::Show),
     };
-    let place = app.stream_place(&call.scope.owner)?;
+    let place = app.stream_place(&call.caller)?;
     Ok(Outcome::Stream(app.engine.subscribe(call, &request.id, close, over).await?, place))
 }
 

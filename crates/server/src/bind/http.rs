@@ -71,7 +71,10 @@ where
         }
     };
     if is_card(app, parts.uri.path()) {
-        return card(app, &parts, local, remote);
+        let mut response = card(app, &parts, local, remote);
+        // Not everybody may see it, so no cache on the way may keep it.
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=60"));
+        return response;
     }
     if parts.uri.path() == "/metrics" {
         if !caller.grants.allow_metrics() {

@@ -13,6 +13,7 @@ use super::environment::environment;
 use super::kin::Kin;
 use super::lines::Read;
 use super::report::{Dialect, File, Input, Launch, Order, Program, Report, Step};
+use crate::agent::redact::redact;
 use crate::agent::workplace::Workplace;
 use crate::agent::{Agent, AgentError, Approval, Arrival, OnCrash, Pending, Session, ToolCall, ToolStep, Turn};
 use crate::workspace::{Attachment, Workspace};
@@ -152,7 +153,7 @@ impl ProcessAgent {
 impl Agent for ProcessAgent {
     async fn run(&self, turn: &mut Turn) -> Result<(), AgentError> {
         let (workspace, mut session) = self.options.workplace.open(turn).await?;
-        while self.attempt(turn, &workspace, &session).await? == Ended::Lost {
+        while self.attempt(turn, &workspace, &session).await.map_err(|error| told(error, &workspace))? == Ended::Lost {
             session.native = None;
             turn.keep_session(session.clone()).await?;
             turn.status("The conversation could not be continued, a new one begins").await?;
@@ -191,6 +192,14 @@ impl Agent for ProcessAgent {
             }],
             ..AgentCard::default()
         }
+    }
+}
+
+/// What the caller learns of a failure.
+fn told(error: AgentError, workspace: &Workspace) -> AgentError {
+    match error {
+        AgentError::Failed(text) => AgentError::Failed(redact(&text, workspace.path())),
+        other => other,
     }
 }
 

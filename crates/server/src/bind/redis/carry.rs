@@ -15,6 +15,7 @@ use super::{Begun, PASSING, Replied, Streams};
 use crate::auth::Shown;
 use crate::bind::rpc::{self, Envelope, Reply, ReplyBody};
 use crate::bind::{App, StreamPlace, params};
+use crate::call::Way;
 use crate::engine::Subscription;
 use crate::group::category;
 
@@ -22,6 +23,8 @@ use crate::group::category;
 const MOST_TIMES: u64 = 5;
 /// For so many leases a worker that began an entry may be away, if no other can go on with it.
 const LATEST: u32 = 4;
+/// The way by which all entries come.
+const WAY: Way = Way { binding: Some("redis-streams"), local: None, peer: None, client: None };
 /// How long to wait before Redis is asked again, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
@@ -118,8 +121,9 @@ impl Job {
     async fn answer(&self, to: &ReplyTo, parts: &Parts, payload: &[u8], begun: &Begun) -> End {
         let shown = Shown { headers: &parts.headers, query: None, from: None, proven: None };
         let caller = match self.app.gate.admit(shown).await {
-            Ok(caller) => caller,
+            Ok(caller) => caller.by(WAY),
             Err(denied) => {
+                self.app.audit_denied(WAY, denied);
                 let how =
                     "Credentials are needed: put them into the field headers, as {\"Authorization\":\"Bearer …\"}";
                 return End::Answered(vec![refusal(parts, payload, &denied.error(how))]);
