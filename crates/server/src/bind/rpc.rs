@@ -121,7 +121,8 @@ pub(crate) async fn carry(app: &App, parts: &Parts, caller: &Caller, request: &j
     };
     let dialect = dialect.with(app.profile.accent(parts.uri.path(), &request.method, dialect.version));
     if dialect.accent == Accent::Draft {
-        return super::draft::answer(app, parts, caller, version, request).await;
+        // Apart, so that all others do not carry its weight.
+        return Box::pin(super::draft::answer(app, parts, caller, version, request)).await;
     }
     match carry_out(app, parts, caller, version, dialect, request).await {
         Ok(reply) => reply,

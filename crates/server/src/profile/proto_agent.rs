@@ -93,7 +93,7 @@ fn dress_message(message: &mut Value) {
             (format!("✅ {name} → {}", words(output, OUTPUT_SHOWN)), data)
         }
     };
-    message["parts"] = json!([{ "kind": "text", "text": words }, data("tool-call-v1", about)]);
+    message["parts"] = json!([{ "kind": "text", "text": words }, data("tool-call-v1", &about)]);
 }
 
 fn dress_artifact(artifact: &mut Value) {
@@ -106,11 +106,11 @@ fn dress_artifact(artifact: &mut Value) {
         bill.shift_remove("success");
     }
     if let Some(parts) = artifact["parts"].as_array_mut() {
-        parts.push(data("cost-v1", bill));
+        parts.push(data("cost-v1", &bill));
     }
 }
 
-fn data(name: &str, value: Value) -> Value {
+fn data(name: &str, value: &Value) -> Value {
     json!({ "kind": "data", "data": value, "metadata": { "mimeType": media_type(name) } })
 }
 

@@ -98,5 +98,5 @@ async fn either_credential_lets_a_caller_in_and_the_card_is_for_everybody() {
     }
     let (status, card) = answer(client().get(format!("{}/.well-known/agent-card.json", server.url))).await;
     assert_eq!(status, 200);
-    assert_eq!(card["securitySchemes"].as_object().map(|all| all.len()), Some(2), "{card}");
+    assert_eq!(card["securitySchemes"].as_object().map(serde_json::Map::len), Some(2), "{card}");
 }
