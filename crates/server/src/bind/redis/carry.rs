@@ -123,7 +123,7 @@ impl Job {
         let caller = match self.app.gate.admit(shown).await {
             Ok(caller) => caller.by(WAY),
             Err(denied) => {
-                self.app.audit_denied(WAY, &denied);
+                self.app.audit_denied(WAY, denied);
                 let how =
                     "Credentials are needed: put them into the field headers, as {\"Authorization\":\"Bearer …\"}";
                 return End::Answered(vec![refusal(parts, payload, &denied.error(how))]);
