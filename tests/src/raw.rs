@@ -313,6 +313,12 @@ impl Connection {
         silent && self.buffer.is_empty()
     }
 
+    /// Everything up to and with this text.
+    pub fn through(&mut self, text: &str) -> Vec<u8> {
+        let end = self.find(text.as_bytes()).unwrap_or_else(|what| panic!("no {text:?}: {what}"));
+        self.buffer.drain(..end + text.len()).collect()
+    }
+
     fn find(&mut self, what: &[u8]) -> Result<usize, String> {
         loop {
             if let Some(at) = self.buffer.windows(what.len()).position(|window| window == what) {

@@ -17,7 +17,7 @@ use crate::error::ClientError;
 use crate::http::{Http, invalid, parse_url, shown};
 use crate::options::{Options, SendOptions};
 use crate::stream::{Event, EventStream, Origin};
-use crate::wire::{Binding, Feed, Version, Wire};
+use crate::wire::{Binding, Feed, Version, Wire, grpc};
 
 /// A client of one agent. Clones are cheap and share connections.
 #[derive(Clone)]
@@ -45,8 +45,11 @@ impl Client {
     /// say otherwise.
     ///
     /// An address that is none of HTTP is used as it is, as [`Client::direct`] does. Over WebSocket, a Unix socket
-    /// and stdio the agent is asked for its card; streams in Redis have none.
+    /// and stdio the agent is asked for its card; gRPC and streams in Redis have none.
     pub async fn discover(url: &str, options: Options) -> Result<Self, ClientError> {
+        if grpc::typed(url).is_some() {
+            return Self::direct(url, options);
+        }
         let home = parse_url(url)?;
         match Binding::of_scheme(&home) {
             None => {}
@@ -90,8 +93,13 @@ impl Client {
     /// An agent whose interface is known to be at `url`; no card is read. It is JSON-RPC and 1.0 unless the
     /// options say otherwise.
     pub fn direct(url: &str, options: Options) -> Result<Self, ClientError> {
-        let url = parse_url(url)?;
-        let binding = Binding::of_scheme(&url).or(options.binding).unwrap_or(Binding::JsonRpc);
+        let grpc = grpc::typed(url);
+        if grpc.is_some() && options.require_signature {
+            return Err(invalid("There is no card to verify at a gRPC address: use the address of the card.".into()));
+        }
+        let url = parse_url(grpc.as_deref().unwrap_or(url))?;
+        let known = grpc.map(|_| Binding::Grpc).or_else(|| Binding::of_scheme(&url));
+        let binding = known.or(options.binding).unwrap_or(Binding::JsonRpc);
         let version = options.version.unwrap_or(Version::V1_0);
         let tenant = options.tenant.clone().unwrap_or_default();
         let http = Arc::new(Http::new(url.clone(), options)?);

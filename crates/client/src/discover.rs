@@ -10,7 +10,7 @@ use crate::cache::Entry;
 use crate::error::{ClientError, plain};
 use crate::http::{Ask, Http, protocol, shown, within};
 use crate::options::Options;
-use crate::wire::{Binding, VERSION_HEADER, Version, spoken};
+use crate::wire::{Binding, VERSION_HEADER, Version, grpc, spoken};
 
 const WELL_KNOWN: &str = "/.well-known/agent-card.json";
 /// No honest card is larger.
@@ -166,7 +166,11 @@ fn choose<'a>(
         let (binding, version) = spoken(interface)?;
         let asked = options.binding.is_none_or(|asked| asked == binding)
             && options.version.is_none_or(|asked| asked == version);
-        let url = parse_absolute(&interface.url).filter(|url| asked && is_wanted(url, options))?;
+        let url = match binding {
+            Binding::Grpc => parse_absolute(&grpc::named(&interface.url, at)),
+            _ => parse_absolute(&interface.url),
+        };
+        let url = url.filter(|url| asked && is_wanted(url, options))?;
         Some((interface, binding, version, url))
     });
     usable.ok_or_else(|| {

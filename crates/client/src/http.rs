@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use percent_encoding::percent_decode_str;
-use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use reqwest::{Method, Response, Url, redirect};
 
 use crate::credential::{Prepared, Secret};
@@ -14,6 +14,8 @@ use crate::error::{ClientError, plain};
 use crate::options::{Options, Proxy};
 use crate::wire::{framed, is_redis};
 
+/// The type of gRPC calls.
+pub(crate) const GRPC: &str = "application/grpc";
 const REDIRECTS: usize = 5;
 /// So much of an error's body is read, and so much of it shown.
 const ERROR_BODY: usize = 64 * 1024;
@@ -25,8 +27,10 @@ const SHORTEST_SECRET: usize = 6;
 #[derive(Debug)]
 pub(crate) struct Http {
     client: reqwest::Client,
-    /// Of HTTP/1.1 alone, which other protocols begin with.
+    /// Of HTTP/1.1 alone, which other protocols begin with: made when it is needed.
     upgrading: OnceLock<reqwest::Client>,
+    /// Of HTTP/2 alone, for gRPC, which nobody negotiates: made when it is needed.
+    h2: OnceLock<reqwest::Client>,
     /// What the user typed: the place for credentials.
     home: Url,
     /// Other places for them.
@@ -48,20 +52,33 @@ impl Http {
     pub(crate) fn new(home: Url, options: Options) -> Result<Self, ClientError> {
         let credentials = Prepared::new(&options.credentials)?;
         let trusted = options.origins.iter().map(|origin| parse_url(origin)).collect::<Result<_, _>>()?;
-        let client = client(&options, false)?;
-        Ok(Self { client, upgrading: OnceLock::new(), home, trusted, credentials, options })
+        let client = client(&options, Speaks::Whatever)?;
+        Ok(Self { client, upgrading: OnceLock::new(), h2: OnceLock::new(), home, trusted, credentials, options })
     }
 
     /// Asks for another protocol on the same connection.
     pub(crate) async fn ask_to_upgrade(&self, ask: Ask) -> Result<Response, ClientError> {
-        let client = match self.upgrading.get() {
-            Some(client) => client,
-            None => {
-                let made = client(&self.options, true)?;
-                self.upgrading.get_or_init(|| made)
-            }
-        };
-        self.ask_by(client, ask).await
+        self.ask_by(self.made(&self.upgrading, Speaks::Http1)?, ask).await
+    }
+
+    fn made<'a>(
+        &self,
+        place: &'a OnceLock<reqwest::Client>,
+        speaks: Speaks,
+    ) -> Result<&'a reqwest::Client, ClientError> {
+        if let Some(client) = place.get() {
+            return Ok(client);
+        }
+        let made = client(&self.options, speaks)?;
+        Ok(place.get_or_init(|| made))
+    }
+
+    /// The client for a request.
+    fn client_for(&self, ask: &Ask) -> Result<&reqwest::Client, ClientError> {
+        match ask.headers.get(CONTENT_TYPE).is_some_and(|kind| kind == GRPC) {
+            true => self.made(&self.h2, Speaks::Http2),
+            false => Ok(&self.client),
+        }
     }
 
     /// Refuses an address at which the user's credentials would leave the origin they were given for.
@@ -89,7 +106,7 @@ impl Http {
 
     /// Asks, and follows redirects inside the origin. Every status is an answer.
     pub(crate) async fn ask(&self, ask: Ask) -> Result<Response, ClientError> {
-        self.ask_by(&self.client, ask).await
+        self.ask_by(self.client_for(&ask)?, ask).await
     }
 
     async fn ask_by(&self, client: &reqwest::Client, mut ask: Ask) -> Result<Response, ClientError> {
@@ -175,7 +192,7 @@ impl Http {
         let (url, status) = (shown(response.url()), response.status().as_u16());
         let said = self.redact(plain(String::from_utf8_lossy(body).trim(), ERROR_SHOWN));
         if status != 401 && status != 403 {
-            return ClientError::Http { url, status, said, retry_after: retry_after(response) };
+            return ClientError::Http { url, status, said, retry_after: retry_after(response.headers()) };
         }
         let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
         let said = challenge.map_or(said, |challenge| self.redact(plain(challenge, ERROR_SHOWN)));
@@ -198,7 +215,7 @@ impl Http {
         text
     }
 
-    fn network(&self, url: &Url, error: reqwest::Error) -> ClientError {
+    pub(crate) fn network(&self, url: &Url, error: reqwest::Error) -> ClientError {
         if error.is_timeout() && error.is_connect() {
             let cause = format!("no connection within {:?}", self.options.connect_timeout);
             return ClientError::Unreachable { url: shown(url), cause };
@@ -208,7 +225,15 @@ impl Http {
 }
 
 /// An HTTP client as the options want it.
-fn client(options: &Options, upgrading: bool) -> Result<reqwest::Client, ClientError> {
+/// Which HTTP.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Speaks {
+    Whatever,
+    Http1,
+    Http2,
+}
+
+fn client(options: &Options, speaks: Speaks) -> Result<reqwest::Client, ClientError> {
     let builder = reqwest::Client::builder()
         .user_agent(concat!("nuncio-client/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(options.connect_timeout)
@@ -222,7 +247,12 @@ fn client(options: &Options, upgrading: bool) -> Result<reqwest::Client, ClientE
         Proxy::Environment => builder,
         Proxy::At(address) => builder.no_proxy().proxy(reqwest::Proxy::all(address).map_err(cannot)?),
     };
-    let builder = if upgrading { builder.http1_only() } else { builder };
+    let builder = match speaks {
+        Speaks::Whatever => builder,
+        Speaks::Http1 => builder.http1_only(),
+        // Streams are silent for long, and proxies forget connections that are.
+        Speaks::Http2 => builder.http2_prior_knowledge().http2_keep_alive_interval(Duration::from_secs(30)),
+    };
     builder.build().map_err(cannot)
 }
 
@@ -320,8 +350,8 @@ pub(crate) fn protocol(url: &Url, what: impl Into<String>) -> ClientError {
 }
 
 /// When to come back, in whole seconds; dates are rare and not read.
-pub(crate) fn retry_after(response: &Response) -> Option<Duration> {
-    response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
 /// The innermost reason says what happened; the outer ones only who noticed.

@@ -24,6 +24,7 @@ mod arriving;
 mod dialect;
 mod feed;
 pub(crate) mod framed;
+pub(crate) mod grpc;
 mod jsonrpc;
 mod redis;
 mod rest;
@@ -33,6 +34,7 @@ use dialect::{Call, Dialect};
 pub(crate) use feed::Feed;
 use feed::Framing;
 use framed::Framed;
+use grpc::Messages;
 use jsonrpc::JsonRpc;
 use redis::Redis;
 pub(crate) use redis::is_redis;
@@ -49,6 +51,8 @@ pub enum Binding {
     JsonRpc,
     /// Plain HTTP with JSON bodies.
     Rest,
+    /// gRPC.
+    Grpc,
     /// JSON-RPC by streams in Redis.
     RedisStreams,
     /// JSON-RPC over WebSocket.
@@ -65,6 +69,7 @@ impl Binding {
         match self {
             Self::JsonRpc => "JSONRPC",
             Self::Rest => "HTTP+JSON",
+            Self::Grpc => "GRPC",
             Self::RedisStreams => "redis-streams",
             Self::WebSocket => "websocket",
             Self::Unix => "unix",
@@ -79,7 +84,7 @@ impl Binding {
 
     /// The binding with this name in a card.
     pub fn from_name(name: &str) -> Option<Self> {
-        let all = [Self::JsonRpc, Self::Rest, Self::RedisStreams, Self::WebSocket, Self::Unix, Self::Stdio];
+        let all = [Self::JsonRpc, Self::Rest, Self::Grpc, Self::RedisStreams, Self::WebSocket, Self::Unix, Self::Stdio];
         all.into_iter().find(|binding| binding.name().eq_ignore_ascii_case(name.trim()))
     }
 }
@@ -147,6 +152,7 @@ pub(crate) struct Wire {
 enum Carrier {
     JsonRpc(JsonRpc),
     Rest(Rest),
+    Grpc,
     Redis(JsonRpc, Arc<Redis>),
     Framed(JsonRpc, Arc<Framed>),
 }
@@ -172,6 +178,7 @@ impl Wire {
         let carrier = match binding {
             Binding::JsonRpc => Carrier::JsonRpc(JsonRpc::default()),
             Binding::Rest => Carrier::Rest(Rest::new(version)),
+            Binding::Grpc => Carrier::Grpc,
             Binding::RedisStreams => Carrier::Redis(JsonRpc::default(), Arc::new(Redis::new(&http, &url)?)),
             Binding::WebSocket | Binding::Unix | Binding::Stdio => {
                 Carrier::Framed(JsonRpc::default(), Arc::new(Framed::new(&url)))
@@ -192,7 +199,7 @@ impl Wire {
             Carrier::Redis(_, redis) => wire.carrier = Carrier::Redis(JsonRpc::default(), redis.clone()),
             // On the same connection no two calls may have the same number.
             Carrier::Framed(calls, framed) => wire.carrier = Carrier::Framed(calls.clone(), framed.clone()),
-            Carrier::JsonRpc(_) | Carrier::Rest(_) => {}
+            Carrier::JsonRpc(_) | Carrier::Rest(_) | Carrier::Grpc => {}
         }
         Ok(wire)
     }
@@ -269,7 +276,7 @@ impl Wire {
     }
 
     pub(crate) async fn extended_card(&self, request: &GetExtendedAgentCardRequest) -> Result<FoundCard, ClientError> {
-        let json = self.call(&Call::ExtendedCard(request), |_, json| Ok(Bytes::copy_from_slice(json))).await?;
+        let json = self.call(&Call::ExtendedCard(request), Dialect::read_card).await?;
         // Agents of either version also answer with a card for both.
         discover::read(&self.http, &self.url, json).await
     }
@@ -314,10 +321,15 @@ impl Wire {
         }
         let work = async {
             let mut response = self.http.ask(ask).await?;
+            if matches!(self.carrier, Carrier::Grpc) {
+                let messages = Messages::of(&self.http, response).await?;
+                let message = messages.only(&self.http, &self.url, self.http.options.max_answer).await?;
+                return read(self.dialect, &message).map_err(|error| unreadable(&self.url, &error));
+            }
             self.accepted(framing, &mut response).await?;
             let body = self.http.body(&mut response, self.http.options.max_answer).await?;
             let answer = framing.open(&self.http, &self.url, &body, |json| self.dialect.tolerant(json, read));
-            answer.map_err(|error| error.after(retry_after(&response)))
+            answer.map_err(|error| error.after(retry_after(response.headers())))
         };
         within(limit, shown(&self.url), work).await
     }
@@ -330,6 +342,9 @@ impl Wire {
         limit: Duration,
     ) -> Result<Feed, ClientError> {
         let (ask, framing) = self.ask(call, true, extra)?;
+        if matches!(self.carrier, Carrier::Grpc) {
+            return self.open_grpc(ask, limit).await;
+        }
         if self.is_framed() {
             let work = async {
                 let mut replies = self.arriving(&ask, framing, true).await?;
@@ -354,7 +369,7 @@ impl Wire {
             let body = self.http.body(&mut response, self.http.options.max_answer).await?;
             let read = |json: &[u8]| self.dialect.tolerant(json, Dialect::read_event);
             let answer = framing.open(&self.http, &self.url, &body, read);
-            answer.map_err(|error| error.after(retry_after(&response)))
+            answer.map_err(|error| error.after(retry_after(response.headers())))
         };
         let only = within(limit, shown(&self.url), work).await?;
         Ok(Feed::single(self.http.clone(), self.url.clone(), framing, self.dialect, only))
@@ -376,6 +391,22 @@ impl Wire {
         }
     }
 
+    /// The first event is waited for, because errors before it come in its place.
+    async fn open_grpc(&self, ask: Ask, limit: Duration) -> Result<Feed, ClientError> {
+        let head = async {
+            let response = self.http.ask(ask).await?;
+            let mut feed = Feed::messages(
+                self.http.clone(),
+                self.url.clone(),
+                self.dialect,
+                Messages::of(&self.http, response).await?,
+            );
+            feed.look_ahead().await?;
+            Ok(feed)
+        };
+        within(limit, shown(&self.url), head).await
+    }
+
     fn ask(
         &self,
         call: &Call<'_>,
@@ -389,6 +420,8 @@ impl Wire {
                 carrier.ask(&self.url, headers, self.dialect, call, streams)
             }
             Carrier::Rest(carrier) => Ok((carrier.ask(&self.url, headers, self.dialect, call, streams), Framing::Rest)),
+            // What is around an answer is taken off before.
+            Carrier::Grpc => Ok((grpc::ask(&self.url, headers, self.dialect, call)?, Framing::Rest)),
         }
     }
 
@@ -403,7 +436,7 @@ impl Wire {
             Framing::Rest => rest::error(response.status().as_u16(), &body, self.dialect),
         };
         let Some(error) = error else { return Err(self.http.refused(response, &body)) };
-        Err(agent(&self.http, &self.url, error).after(retry_after(response)))
+        Err(agent(&self.http, &self.url, error).after(retry_after(response.headers())))
     }
 }
 

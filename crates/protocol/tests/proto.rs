@@ -1,6 +1,6 @@
 //! Protobuf: what goes down comes back, and what is malformed is an error that says where.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
 use bytes::Bytes;
 use nuncio_protocol::codec::{decode, to_value};

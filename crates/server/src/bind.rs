@@ -6,6 +6,7 @@ pub(crate) mod body;
 pub(crate) mod browser;
 pub(crate) mod dialect;
 pub(crate) mod dispatch;
+pub(crate) mod draft;
 pub(crate) mod forwarded;
 pub(crate) mod frames;
 pub(crate) mod grpc;

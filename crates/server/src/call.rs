@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::auth::Grants;
+use crate::push::Tone;
 use crate::store::{Scope, Seq};
 
 /// A version of the protocol.
@@ -62,6 +63,8 @@ pub struct Call {
     pub caller: Arc<str>,
     /// By which way it came in.
     pub way: Way,
+    /// How its webhooks are told, where that is not the form of its version.
+    pub(crate) tone: Option<Tone>,
 }
 
 /// The way by which a call came in. Transports without addresses have none.

@@ -199,6 +199,12 @@ impl Card {
         required.find(|extension| !activated.iter().any(|uri| **uri == *extension.uri)).map(|e| e.uri.as_str())
     }
 
+    /// The extensions that clients must name.
+    pub(crate) fn required_extensions(&self) -> Vec<&str> {
+        let all = self.base.capabilities.extensions.iter();
+        all.filter(|extension| extension.required).map(|extension| extension.uri.as_str()).collect()
+    }
+
     /// Answers a GET or HEAD of the card.
     pub(crate) fn response(&self, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Response<Body> {
         let version = params::version(parts).ok().flatten();
@@ -278,6 +284,13 @@ impl Card {
             // There is no form of a 0.3 card that a signature could cover.
             Form::V03 => _ = v03::json::write_card(&card, &mut body),
             Form::Union => v03::union_card(&self.signed(card, base_url), &mut body),
+        }
+        if self.profile.has_more_card(form == Form::V1)
+            && let Ok(mut tree) = codec::decode(&body)
+        {
+            self.profile.finish_card(&mut tree, base_url);
+            body.clear();
+            codec::encode_into(&tree, &mut body);
         }
         let hash = Sha256::digest(&body);
         let tag: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();

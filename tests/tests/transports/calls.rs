@@ -6,7 +6,7 @@ use crate::kit::{ALL, By, House, Talk};
 
 #[tokio::test]
 async fn every_operation_is_answered_without_a_version_header() {
-    let house = House::open("push-notifications: true\npush-allowed-hosts: [localhost]");
+    let house = House::open("push-notifications: true\npush-allowed-cidrs: [127.0.0.0/8]");
     for by in [By::WebSocket, By::Unix] {
         let mut talk = Talk::open(&house, by).await;
         let task = talk.send("hello").await;
@@ -16,13 +16,16 @@ async fn every_operation_is_answered_without_a_version_header() {
         let list = talk.call("ListTasks", json!({})).await;
         assert_eq!(list["result"]["tasks"][0]["id"], task["id"], "{list}");
         let held = talk.call("SendMessage", at_once(message("hold"))).await["result"]["task"].clone();
-        let hook = json!({ "taskId": id(&held), "url": "http://localhost:1/x" });
-        let hook = talk.call("CreateTaskPushNotificationConfig", hook).await["result"].clone();
+        let hook = json!({ "taskId": id(&held), "url": "http://127.0.0.1:80/x" });
+        let hook = talk.call("CreateTaskPushNotificationConfig", hook).await;
+        assert!(hook["result"]["id"].is_string(), "{by:?}: {hook}");
+        let hook = hook["result"].clone();
         let named = json!({ "taskId": id(&held), "id": hook["id"] });
         assert_eq!(talk.call("GetTaskPushNotificationConfig", named.clone()).await["result"]["id"], hook["id"]);
         let hooks = talk.call("ListTaskPushNotificationConfigs", json!({ "taskId": id(&held) })).await;
         assert_eq!(hooks["result"]["configs"][0]["id"], hook["id"], "{hooks}");
-        assert!(talk.call("DeleteTaskPushNotificationConfig", named).await.get("result").is_some());
+        let deleted = talk.call("DeleteTaskPushNotificationConfig", named).await;
+        assert!(deleted.get("result").is_some(), "{by:?}: {deleted}");
         let canceled = talk.call("CancelTask", json!({ "id": id(&held) })).await;
         assert_eq!(state(&canceled["result"]), "CANCELED");
         let asked = talk.send("ask which?").await;

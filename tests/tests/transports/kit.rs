@@ -255,7 +255,7 @@ impl Talk {
     /// Closes what is written to, and goes on reading.
     pub(crate) async fn finish(&mut self) {
         match &mut self.end {
-            End::Web(socket) => socket.close(None).await.expect("it can be closed"),
+            End::Web(socket) => SinkExt::close(&mut **socket).await.expect("it can be closed"),
             End::Lines(writer, _) => {
                 writer.shutdown().await.expect("it can be closed");
                 *writer = Box::new(tokio::io::sink());
@@ -289,7 +289,7 @@ pub(crate) async fn close_code(socket: &mut Socket) -> Option<u16> {
 }
 
 /// Waits until something is as it should be.
-pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let end = std::time::Instant::now() + PATIENCE;
     while !is_so().await {
         assert!(std::time::Instant::now() < end, "{what}");

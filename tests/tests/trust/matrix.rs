@@ -95,11 +95,21 @@ struct Binding {
     ask: fn(&Wire, &str, Op, &Things) -> Option<Answer>,
 }
 
-const BINDINGS: [Binding; 4] = [
+const BINDINGS: [Binding; 6] = [
     Binding { name: "JSON-RPC 1.0", has_tenants: true, ask: rpc },
     Binding { name: "REST 1.0", has_tenants: true, ask: rest },
     Binding { name: "JSON-RPC 0.3", has_tenants: false, ask: old_rpc },
     Binding { name: "REST 0.3", has_tenants: false, ask: old_rest },
+    Binding {
+        name: "WebSocket 1.0",
+        has_tenants: true,
+        ask: |wire, who, op, things| socket(wire, who, call(op, things)?),
+    },
+    Binding {
+        name: "WebSocket 0.3",
+        has_tenants: false,
+        ask: |wire, who, op, things| socket(wire, who, old_call(op, things)?),
+    },
 ];
 
 const HOOK: &str = "http://127.0.0.1:9/hook";
@@ -115,6 +125,11 @@ fn message(op: Op, things: &Things, parts: &Value) -> Value {
 }
 
 fn rpc(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
+    Some(wire.post("/", &format!("{V1}{who}"), &call(op, things)?))
+}
+
+/// The JSON-RPC request of an operation.
+fn call(op: Op, things: &Things) -> Option<String> {
     let (task, tenant) = (&things.task, things.tenant);
     let hook = json!({ "tenant": tenant, "taskId": task, "id": things.hook });
     let send = json!({ "tenant": tenant, "message": message(op, things, &json!([{ "text": "so" }])) });
@@ -135,8 +150,30 @@ fn rpc(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
         Op::ExtendedCard => ("GetExtendedAgentCard", json!({ "tenant": tenant })),
         Op::Artifact | Op::ArtifactHead => return None,
     };
-    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-    Some(wire.post("/", &format!("{V1}{who}"), &body))
+    Some(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string())
+}
+
+/// Sends one request in a frame of WebSocket. Its answers have no status and no headers.
+fn socket(wire: &Wire, who: &str, call: String) -> Option<Answer> {
+    let mut connection = wire.connect();
+    connection.send(format!(
+        "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{who}\r\n"
+    ));
+    let opened = connection.head();
+    if opened.status != 101 {
+        connection.finish();
+        return Some(Answer { body: connection.rest(), ..opened });
+    }
+    // A whole text, its length in two bytes, masked with nothing.
+    let length = u16::try_from(call.len()).expect("a short one").to_be_bytes();
+    let mut frame = vec![0x81, 0x80 | 126, length[0], length[1], 0, 0, 0, 0];
+    frame.extend(call.into_bytes());
+    connection.send(frame);
+    let mut body = connection.through("\"final\":true");
+    body.drain(..body.iter().position(|byte| *byte == b'{').unwrap_or_default());
+    let text = String::from_utf8_lossy(&body).into_owned();
+    Some(Answer { status: 200, headers: Vec::new(), body: text.into_bytes() })
 }
 
 fn rest(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
@@ -165,6 +202,11 @@ fn rest(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
 }
 
 fn old_rpc(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
+    Some(wire.post("/", who, &old_call(op, things)?))
+}
+
+/// The JSON-RPC request of 0.3.
+fn old_call(op: Op, things: &Things) -> Option<String> {
     let task = json!({ "id": things.task });
     let mut send = json!({ "message": message(op, things, &json!([{ "kind": "text", "text": "so" }])) });
     send["message"]["kind"] = json!("message");
@@ -186,8 +228,7 @@ fn old_rpc(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
         Op::ExtendedCard => ("agent/getAuthenticatedExtendedCard", json!({})),
         Op::List | Op::Artifact | Op::ArtifactHead => return None,
     };
-    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-    Some(wire.post("/", who, &body))
+    Some(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string())
 }
 
 fn old_rest(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
@@ -305,6 +346,11 @@ fn nobody_comes_in_without_good_credentials() {
             for op in OPS {
                 let Some(answer) = (binding.ask)(&wire, &who, op, &theirs) else { continue };
                 let what = format!("{op:?} over {} with {stranger}", binding.name);
+                // Browsers open a socket without credentials, and bring them in a frame.
+                if binding.name.starts_with("WebSocket") && who.is_empty() {
+                    assert!(answer.text().contains(r#""code":-31401"#), "{what}: {}", answer.text());
+                    continue;
+                }
                 assert_eq!(answer.status, 401, "{what}");
                 let body = if op == Op::ArtifactHead { "" } else { r#"{"error":"Unauthorized"}"# };
                 assert_eq!(answer.text(), body, "{what}");
@@ -330,7 +376,8 @@ fn scopes_limit_what_a_good_token_may_do() {
             for (who, may) in [(&reader, op.reads()), (&writer, op.writes()), (&nothing, false)] {
                 let Some(foreign) = (binding.ask)(&wire, who, op, &theirs) else { continue };
                 let missing = (binding.ask)(&wire, who, op, &Things::missing()).expect("the same operation");
-                assert_eq!(foreign.status != 403, may, "{op:?} over {}: {}", binding.name, foreign.text());
+                let refused = foreign.status == 403 || foreign.text().contains(r#""code":-31403"#);
+                assert_eq!(!refused, may, "{op:?} over {}: {}", binding.name, foreign.text());
                 assert_eq!(plain(&foreign), plain(&missing), "{op:?} over {}", binding.name);
             }
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use nuncio_protocol::proto::Code;
 use nuncio_protocol::{DOMAIN, ErrorKind, Value, Violation};
 
 use super::{MOST_TEXT, plain};
@@ -54,6 +55,15 @@ impl AgentError {
         Some(Self::new(code.unwrap_or_else(|| status.into()), kind, message, details))
     }
 
+    /// Reads the status of a gRPC call. Agents without details are told by the name in their text, as 0.3 has it, or
+    /// else by the code.
+    pub(crate) fn from_grpc(code: Code, text: &str, details: Value) -> Self {
+        let named = text.split_once(": ").and_then(|(name, rest)| Some((ErrorKind::from_name(name)?, rest)));
+        let (kind, text) = named.map_or((by_code(code), text), |(kind, rest)| (Some(kind), rest));
+        let number = kind.map_or(i64::from(code.number()), |kind| kind.code().into());
+        Self::new(number, kind, Some(text).filter(|text| !text.is_empty()), details)
+    }
+
     fn new(code: i64, kind: Option<ErrorKind>, message: Option<&str>, details: Value) -> Self {
         // An array in 1.0; some agents send a single object.
         let list = match &details {
@@ -95,6 +105,22 @@ fn by_status(status: u16) -> Option<ErrorKind> {
         422 => Some(ErrorKind::InvalidParams),
         501 => Some(ErrorKind::UnsupportedOperation),
         502 => Some(ErrorKind::InvalidAgentResponse),
+        _ => None,
+    }
+}
+
+/// What a gRPC code means without details.
+fn by_code(code: Code) -> Option<ErrorKind> {
+    match code {
+        Code::InvalidArgument => Some(ErrorKind::InvalidParams),
+        Code::NotFound => Some(ErrorKind::TaskNotFound),
+        Code::PermissionDenied => Some(ErrorKind::PermissionDenied),
+        Code::Unauthenticated => Some(ErrorKind::Unauthenticated),
+        Code::ResourceExhausted => Some(ErrorKind::TooMany),
+        Code::FailedPrecondition => Some(ErrorKind::UnsupportedOperation),
+        Code::Unimplemented => Some(ErrorKind::MethodNotFound),
+        Code::Internal => Some(ErrorKind::Internal),
+        Code::Unavailable => Some(ErrorKind::Unavailable),
         _ => None,
     }
 }

@@ -1,15 +1,16 @@
 //! What is said, apart from how it is carried: the JSON of 1.0, and the two forms of 0.3.
 
+use bytes::Bytes;
 use nuncio_protocol::codec::{self, DecodeError};
-use nuncio_protocol::v03;
 use nuncio_protocol::{
-    CancelTaskRequest, GetExtendedAgentCardRequest, GetTaskRequest, ListTaskPushNotificationConfigsRequest,
+    AgentCard, CancelTaskRequest, GetExtendedAgentCardRequest, GetTaskRequest, ListTaskPushNotificationConfigsRequest,
     ListTaskPushNotificationConfigsResponse, ListTasksRequest, ListTasksResponse, SendMessageRequest,
     SendMessageResponse, StreamResponse, SubscribeToTaskRequest, Task, TaskPushNotificationConfig,
     TaskPushNotificationConfigRequest,
 };
+use nuncio_protocol::{proto, v03};
 
-use super::{Binding, Version};
+use super::{Binding, Version, grpc};
 
 /// One operation and what it is asked with.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,7 @@ pub(super) enum Call<'a> {
     Card(&'a GetExtendedAgentCardRequest),
 }
 
-/// A form of JSON.
+/// A form of what is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// 1.0, the same in every binding.
@@ -38,15 +39,21 @@ pub(super) enum Dialect {
     OldJsonRpc,
     /// 0.3 as ProtoJSON.
     OldRest,
+    /// 1.0 as protobuf.
+    NewProto,
+    /// 0.3 as protobuf.
+    OldProto,
 }
 
 /// Reads with the function of the same name in whichever module the dialect has.
 macro_rules! read {
-    ($dialect:expr, $json:expr, $old:ident) => {
+    ($dialect:expr, $json:expr, $old:ident, $message:ident) => {
         match $dialect {
             Dialect::New => codec::decode($json),
             Dialect::OldJsonRpc => v03::json::$old($json),
             Dialect::OldRest => v03::rest::$old($json),
+            Dialect::NewProto => grpc::read::<proto::v1::$message, _>($json),
+            Dialect::OldProto => grpc::read::<proto::v03::$message, _>($json),
         }
     };
 }
@@ -58,6 +65,8 @@ macro_rules! write {
             Dialect::New => codec::encode_into($value, $out),
             Dialect::OldJsonRpc => v03::json::$old($value, $out),
             Dialect::OldRest => v03::rest::$old($value, $out),
+            // Written by `grpc` itself, with the name of the method.
+            Dialect::NewProto | Dialect::OldProto => {}
         }
     };
 }
@@ -65,6 +74,7 @@ macro_rules! write {
 impl Dialect {
     pub(super) fn new(binding: Binding, version: Version) -> Self {
         match (version, binding) {
+            (version, Binding::Grpc) => grpc::dialect(version),
             (Version::V1_0, _) => Self::New,
             (Version::V0_3, Binding::Rest) => Self::OldRest,
             (Version::V0_3, _) => Self::OldJsonRpc,
@@ -87,6 +97,7 @@ impl Dialect {
             Call::Card(request) => codec::encode_into(request, out),
             Call::ExtendedCard(request) => match self {
                 Self::New => codec::encode_into(request, out),
+                Self::NewProto | Self::OldProto => {}
                 Self::OldJsonRpc | Self::OldRest => out.extend_from_slice(b"{}"),
             },
         }
@@ -99,7 +110,8 @@ impl Dialect {
         read: fn(Self, &[u8]) -> Result<T, DecodeError>,
     ) -> Result<T, DecodeError> {
         match read(self, json) {
-            Err(error @ DecodeError::Shape { .. }) => {
+            // Protobuf has numbers for them, and those nobody knows say nothing.
+            Err(error @ DecodeError::Shape { .. }) if !matches!(self, Self::NewProto | Self::OldProto) => {
                 codec::mend(json).map_or(Err(error), |mended| read(self, &mended))
             }
             other => other,
@@ -107,23 +119,39 @@ impl Dialect {
     }
 
     pub(super) fn read_sent(self, json: &[u8]) -> Result<SendMessageResponse, DecodeError> {
-        read!(self, json, read_send_response)
+        read!(self, json, read_send_response, SendMessageResponse)
     }
 
     pub(super) fn read_event(self, json: &[u8]) -> Result<StreamResponse, DecodeError> {
-        read!(self, json, read_event)
+        read!(self, json, read_event, StreamResponse)
     }
 
     pub(super) fn read_task(self, json: &[u8]) -> Result<Task, DecodeError> {
-        read!(self, json, read_task)
+        read!(self, json, read_task, Task)
     }
 
     pub(super) fn read_tasks(self, json: &[u8]) -> Result<ListTasksResponse, DecodeError> {
-        read!(self, json, read_tasks)
+        match self {
+            Self::New => codec::decode(json),
+            Self::OldJsonRpc => v03::json::read_tasks(json),
+            Self::OldRest => v03::rest::read_tasks(json),
+            // 0.3 has no such message, and no call asks for it.
+            Self::NewProto | Self::OldProto => grpc::read::<proto::v1::ListTasksResponse, _>(json),
+        }
+    }
+
+    /// The extended card, as the JSON of 1.0.
+    pub(super) fn read_card(self, json: &[u8]) -> Result<Bytes, DecodeError> {
+        let card: AgentCard = match self {
+            Self::NewProto => grpc::read::<proto::v1::AgentCard, _>(json)?,
+            Self::OldProto => grpc::read::<proto::v03::AgentCard, _>(json)?,
+            Self::New | Self::OldJsonRpc | Self::OldRest => return Ok(Bytes::copy_from_slice(json)),
+        };
+        Ok(codec::encode(&card))
     }
 
     pub(super) fn read_push(self, json: &[u8]) -> Result<TaskPushNotificationConfig, DecodeError> {
-        read!(self, json, read_push_config)
+        read!(self, json, read_push_config, TaskPushNotificationConfig)
     }
 
     pub(super) fn read_pushes(self, json: &[u8]) -> Result<ListTaskPushNotificationConfigsResponse, DecodeError> {
@@ -131,6 +159,8 @@ impl Dialect {
             Self::New => return codec::decode(json),
             Self::OldJsonRpc => v03::json::read_push_configs(json),
             Self::OldRest => v03::rest::read_push_configs(json),
+            Self::NewProto => return grpc::read::<proto::v1::ListTaskPushNotificationConfigsResponse, _>(json),
+            Self::OldProto => return grpc::read::<proto::v03::ListTaskPushNotificationConfigResponse, _>(json),
         };
         Ok(ListTaskPushNotificationConfigsResponse { configs: configs?, ..Default::default() })
     }

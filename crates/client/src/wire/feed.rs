@@ -9,6 +9,7 @@ use reqwest::{Response, Url};
 
 use super::arriving::Arriving;
 use super::dialect::Dialect;
+use super::grpc::Messages;
 use super::{agent, jsonrpc, rest, small_enough, unreadable};
 use crate::error::ClientError;
 use crate::http::{Http, protocol, shown, within};
@@ -54,6 +55,7 @@ pub(crate) struct Feed {
 enum Source {
     Events { response: Box<Response>, parser: Box<Parser> },
     Single(Option<Box<StreamResponse>>),
+    Messages { messages: Box<Messages>, ahead: Option<Event> },
     Replies(Box<Arriving>, Option<Box<Event>>),
 }
 
@@ -69,6 +71,21 @@ impl Feed {
         Self { http, url, framing, dialect, source: Source::Single(Some(Box::new(only))) }
     }
 
+    /// Answers to one request, as messages of gRPC.
+    pub(super) fn messages(http: Arc<Http>, url: Url, dialect: Dialect, messages: Messages) -> Self {
+        let source = Source::Messages { messages: Box::new(messages), ahead: None };
+        Self { http, url, framing: Framing::Rest, dialect, source }
+    }
+
+    /// Waits for the first event without taking it.
+    pub(super) async fn look_ahead(&mut self) -> Result<(), ClientError> {
+        let first = self.next().await?;
+        if let Source::Messages { ahead, .. } = &mut self.source {
+            *ahead = first;
+        }
+        Ok(())
+    }
+
     /// Replies that come one by one.
     pub(super) fn replies(http: Arc<Http>, url: Url, framing: Framing, dialect: Dialect, replies: Arriving) -> Self {
         Self { http, url, framing, dialect, source: Source::Replies(Box::new(replies), None) }
@@ -79,6 +96,17 @@ impl Feed {
         let (response, parser) = match &mut self.source {
             Source::Single(only) => return Ok(only.take().map(|only| Event { seq: None, response: *only })),
             Source::Events { response, parser } => (response, parser),
+            Source::Messages { ahead: ahead @ Some(_), .. } => return Ok(ahead.take()),
+            Source::Messages { messages, .. } => {
+                let next = messages.next(&self.http, &self.url, self.http.options.max_event);
+                let next = match self.http.options.silence {
+                    Some(limit) => within(limit, shown(&self.url), next).await?,
+                    None => next.await?,
+                };
+                let Some(message) = next else { return Ok(None) };
+                let response = self.dialect.read_event(&message).map_err(|error| unreadable(&self.url, &error))?;
+                return Ok(Some(Event { seq: messages.count(), response }));
+            }
             Source::Replies(..) => return self.next_reply().await,
         };
         loop {
@@ -134,7 +162,7 @@ impl Feed {
     pub(crate) fn retry(&self) -> Option<Duration> {
         match &self.source {
             Source::Events { parser, .. } => parser.retry(),
-            Source::Single(_) | Source::Replies(..) => None,
+            Source::Single(_) | Source::Messages { .. } | Source::Replies(..) => None,
         }
     }
 }

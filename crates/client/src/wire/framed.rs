@@ -231,8 +231,9 @@ impl Replies {
 
 impl Drop for Replies {
     fn drop(&mut self) {
-        // Nobody can tell the agent that a stream is not wanted any more, except by hanging up.
-        if !self.over && self.line.desk.is_last(self.place.id) {
+        // Nobody can tell the agent that a stream is not wanted any more, except by hanging up. A program would
+        // end with that.
+        if !self.over && self.url.scheme() != "stdio" && self.line.desk.is_last(self.place.id) {
             self.line.desk.close("the connection was given up");
             self.line.hang_up.notify_one();
         }

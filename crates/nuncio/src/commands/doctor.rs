@@ -6,11 +6,12 @@ use nuncio_server::auth::validity;
 use nuncio_server::metrics::Metrics;
 use nuncio_server::store::Store;
 use nuncio_server::tls::read_certificates;
+use nuncio_server::{UnixOptions, UnixSocket};
 use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
 use crate::commands::serve::{self, door};
-use crate::config::{self, Config};
+use crate::config::{self, Config, Transport};
 use crate::failure::Failure;
 use crate::output::print;
 
@@ -19,6 +20,7 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     let checks = [
         ("configuration", Ok("every key is known and has a value that fits".to_owned())),
         ("address", address(config).await),
+        ("socket", socket(config).await),
         ("data folder", data_folder(config)),
         ("store", store(config).await),
         ("access", access(config)),
@@ -39,6 +41,9 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
 }
 
 async fn address(config: &Config) -> Result<String, String> {
+    if !config.has_http_port() {
+        return Ok("not needed: HTTP is not served".into());
+    }
     let (host, port) = (&config.host, config.port);
     match TcpListener::bind((host.as_str(), port)).await {
         Ok(_) => Ok(format!("{host}:{port} is free")),
@@ -47,6 +52,15 @@ async fn address(config: &Config) -> Result<String, String> {
         }
         Err(error) => Err(format!("{host}:{port} cannot be used: {error}")),
     }
+}
+
+/// Opens the socket as `serve` would, and closes it again.
+async fn socket(config: &Config) -> Result<String, String> {
+    let Some(path) = config.socket_path.as_ref().filter(|_| config.serves(Transport::Unix)) else {
+        return Ok("not needed: no Unix socket is served".into());
+    };
+    let opened = UnixSocket::open(path, UnixOptions::default()).await;
+    opened.map(|socket| format!("{} can be opened", socket.path().display())).map_err(|error| error.to_string())
 }
 
 fn data_folder(config: &Config) -> Result<String, String> {

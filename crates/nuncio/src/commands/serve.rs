@@ -179,6 +179,8 @@ fn push(config: &Config, address: Option<SocketAddr>) -> Result<Option<PushOptio
         config::PushEvents::Status => PushEvents::Status,
         config::PushEvents::Terminal => PushEvents::Terminal,
     };
+    options.interval = config.push_interval;
+    options.token_as_bearer = config.push_token_as_bearer;
     options.timeout = config.push_timeout;
     options.retry = Retry {
         first: config.push_retry_delay,
@@ -244,6 +246,8 @@ fn exposure(config: &Config) -> Exposure {
     Exposure {
         thinking: config.thinking_exposure.contains(&config::Thinking::Raw),
         tools: config.thinking_exposure.contains(&config::Thinking::ToolTrace),
+        summaries: config.tool_input_summary,
+        no_paths: config.safe_mode,
     }
 }
 

@@ -132,15 +132,17 @@ keys! {
     ["response-stream"] response_stream: String, Text, "iac-code:a2a:responses";
     /// Redis consumer group of the servers that share the requests.
     ["consumer-group"] consumer_group: String, Text, "iac-code";
-    /// Whom the server stands in for, and a set of defaults: `nuncio`, `iac-code`, or the path of a file of one's own.
+    /// Whom the server stands in for, and a set of defaults: `nuncio`, `iac-code`, `proto-agent`, `liquid-crypto`, `coding-agent`, or the path of a file of one's own.
     ["profile"] profile: String, ProfileName, "nuncio";
-    /// Wire form of what agents report: `nuncio` or `iac-code`.
+    /// Wire form of what agents report: `nuncio`, `iac-code`, `proto-agent` or `coding-agent`.
     ["presenter"] presenter: Style, Choice { what: "presenter", names: &[
-        ("nuncio", Style::Nuncio), ("iac-code", Style::IacCode),
+        ("nuncio", Style::Nuncio), ("iac-code", Style::IacCode), ("proto-agent", Style::ProtoAgent),
+        ("coding-agent", Style::CodingAgent),
     ] }, "nuncio";
-    /// Whose rules for paths, ids, tasks and conversations hold: `nuncio` or `iac-code`.
+    /// Whose rules for paths, ids, tasks and conversations hold: `nuncio`, `iac-code`, `proto-agent`, `liquid-crypto` or `coding-agent`.
     ["dialect"] dialect: Profile, Choice { what: "dialect", names: &[
-        ("nuncio", Profile::Nuncio), ("iac-code", Profile::IacCode),
+        ("nuncio", Profile::Nuncio), ("iac-code", Profile::IacCode), ("proto-agent", Profile::ProtoAgent),
+        ("liquid-crypto", Profile::LiquidCrypto), ("coding-agent", Profile::CodingAgent),
     ] }, "nuncio";
     /// Agent to serve: `demo`, `claude-code`, `codex`, `codex-exec`, `cursor`, `opencode`, `gemini`, `qwen`, `vibe`, `goose`, `generic`, `acp` or `upstream`.
     ["agent"] agent: AgentKind, AGENTS, "demo";
@@ -270,6 +272,10 @@ keys! {
     ["extensions"] extensions: Vec<Extension>, Extensions;
     /// What clients see of the agent's thinking: `raw-thinking`, `tool-trace`, a list of them, `all` or `none`.
     ["thinking-exposure"] thinking_exposure: Vec<Thinking>, Exposure, "tool-trace";
+    /// What clients of `iac-code` see of what tools are given: `full`, or only a `summary` of its fields.
+    ["tool-input"] tool_input_summary: bool, Choice { what: "value", names: &[("full", false), ("summary", true)] }, "full";
+    /// Whether clients of `iac-code` see `[PATH]` instead of absolute paths. In failures they always do.
+    ["safe-mode"] safe_mode: bool, Flag, "false";
     /// Whether every permission that the agent asks for is granted without asking anybody.
     ["auto-approve-permissions"] auto_approve_permissions: bool, Flag, "false";
     /// Whether callers are asked for permissions that nothing else decides. If not, those are refused.
@@ -293,6 +299,10 @@ keys! {
     ["push-allowed-hosts"] push_allowed_hosts: Vec<String>, Hosts;
     /// Networks outside of the public internet that webhooks may lead to: a list, or blocks with commas.
     ["push-allowed-cidrs"] push_allowed_cidrs: Vec<IpNet>, Blocks;
+    /// How far apart the notifications are that tell a webhook of a task on its way. Of what comes between, the newest is sent; the end of a task is told at once. For profiles whose notifications are statuses.
+    ["push-interval"] push_interval: Duration, Time { zero: true }, "0s";
+    /// Whether the token of a webhook goes out as `Authorization: Bearer`, before all other credentials.
+    ["push-token-as-bearer"] push_token_as_bearer: bool, Flag, "false";
     /// How long a webhook may take to answer.
     ["push-timeout"] push_timeout: Duration, Time { zero: false }, "10s";
     /// Pause after the first failed attempt at a webhook. It doubles with every further one.

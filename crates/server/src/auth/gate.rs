@@ -126,17 +126,17 @@ impl Gate {
     }
 
     fn wrong(&self, shown: &Shown<'_>) -> Denied {
-        let from = shown.from;
-        match self.throttle.wrong(from) {
+        let from = shown.from.map(tracing::field::display);
+        match self.throttle.wrong(shown.from) {
             Verdict::Wrong { first } => {
                 if first {
-                    tracing::info!(?from, "wrong credentials");
+                    tracing::info!(from, "wrong credentials");
                 }
                 Denied::Unauthorized
             }
             Verdict::Slow { retry_after, first } => {
                 if first {
-                    tracing::warn!(?from, "many wrong credentials: further ones are told to wait");
+                    tracing::warn!(from, "many wrong credentials: further ones are told to wait");
                 }
                 Denied::TooMany { retry_after }
             }

@@ -31,6 +31,8 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 pub(crate) struct Browser {
     /// Names of this server, in lower case and without ports.
     hosts: Vec<String>,
+    /// Whether it has no others, wherever it is reached.
+    names_hosts: bool,
     origins: Vec<HeaderValue>,
     any_origin: bool,
     /// Whether browsers are told to come by TLS alone.
@@ -42,8 +44,10 @@ impl Browser {
     pub(crate) fn new(hosts: &[String], origins: &[String], public_url: Option<&str>) -> Self {
         let public = public_url.and_then(|url| url.parse::<http::Uri>().ok());
         let public = public.as_ref().and_then(http::Uri::host).map(str::to_owned);
+        let names_hosts = !hosts.is_empty();
         let hosts = hosts.iter().cloned().chain(public);
         Self {
+            names_hosts,
             hosts: hosts.map(|host| name_of(&host).to_ascii_lowercase()).collect(),
             origins: origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect(),
             any_origin: origins.iter().any(|origin| origin == "*"),
@@ -67,7 +71,7 @@ impl Browser {
         }
         let is_question =
             parts.method == Method::OPTIONS && parts.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        is_question.then(|| self.preflight(&parts.headers))
+        is_question.then(|| preflight(&parts.headers))
     }
 
     /// Puts on an answer what browsers need to know.
@@ -95,7 +99,7 @@ impl Browser {
     /// which names there are.
     fn is_ours(&self, parts: &Parts, local: SocketAddr) -> bool {
         let local = local.ip().to_canonical();
-        if !local.is_loopback() && self.hosts.is_empty() {
+        if !local.is_loopback() && !self.names_hosts {
             return true;
         }
         let Some(host) = authority(parts) else { return true };
@@ -113,25 +117,6 @@ impl Browser {
     fn may(&self, origin: &HeaderValue) -> bool {
         self.any_origin || self.origins.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(origin.as_bytes()))
     }
-
-    /// Says what a page may send. Whether its credentials are good is seen when it does.
-    fn preflight(&self, asked: &HeaderMap) -> Response<Body> {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::NO_CONTENT;
-        let headers = response.headers_mut();
-        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-        headers.insert(header::ACCESS_CONTROL_MAX_AGE, REMEMBER);
-        // A page that may come may bring whatever headers it likes: none of them makes it more than it is.
-        if let Some(wanted) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
-            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
-        }
-        if asked.contains_key(PRIVATE_NETWORK) {
-            headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
-        }
-        let origin = asked.get(header::ORIGIN).cloned();
-        self.dress(&Headers { origin, is_get: false }, &mut response);
-        response
-    }
 }
 
 /// What of a request its answer depends on.
@@ -144,6 +129,23 @@ impl Headers {
     pub(crate) fn of(parts: &Parts) -> Self {
         Self { origin: parts.headers.get(header::ORIGIN).cloned(), is_get: parts.method == Method::GET }
     }
+}
+
+/// Says what a page may send. Whether its credentials are good is seen when it does.
+fn preflight(asked: &HeaderMap) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, REMEMBER);
+    // A page that may come may bring whatever headers it likes: none of them makes it more than it is.
+    if let Some(wanted) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    }
+    if asked.contains_key(PRIVATE_NETWORK) {
+        headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
+    }
+    response
 }
 
 fn refuse(text: &str) -> Response<Body> {
@@ -216,6 +218,10 @@ mod tests {
         let open = Browser::new(&[], &[], None);
         assert!(!stops(&open, "192.0.2.1:80", &[("host", "any.example")]), "others know their names best");
         assert!(stops(&open, at, &[("host", "any.example")]));
+        let public = Browser::new(&[], &[], Some("https://public.example"));
+        assert!(!stops(&public, "192.0.2.1:80", &[("host", "inside.example")]), "proxies have names of their own");
+        assert!(stops(&browser, "192.0.2.1:80", &[("host", "inside.example")]), "unless the operator names them all");
+        assert!(!stops(&browser, "192.0.2.1:80", &[("host", "192.0.2.1")]));
     }
 
     #[test]
@@ -252,7 +258,8 @@ mod tests {
                 ("access-control-request-headers", "authorization, a2a-version"),
             ],
         );
-        let answer = browser.stop(&parts, "127.0.0.1:1".parse().expect("an address")).expect("an answer");
+        let mut answer = browser.stop(&parts, "127.0.0.1:1".parse().expect("an address")).expect("an answer");
+        browser.dress(&Headers::of(&parts), &mut answer);
         let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
         assert_eq!(answer.status(), StatusCode::NO_CONTENT);
         assert_eq!(header("access-control-allow-origin"), Some("https://console.example"));

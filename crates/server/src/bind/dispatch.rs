@@ -187,7 +187,13 @@ async fn carry_out(app: &App, call: Call, request: Request, note: Option<&mut No
         }
         Request::Cancel(request) => {
             Error::check(request.violations())?;
-            Ok(Outcome::Answer(Answer::Task(app.engine.cancel(&call, &request.id).await?)))
+            let canceled = match app.engine.cancel(&call, &request.id).await {
+                Err(error) if error.kind == ErrorKind::TaskNotCancelable && app.profile.may_cancel_again() => {
+                    app.engine.get(&call, &request.id).await
+                }
+                canceled => canceled,
+            };
+            Ok(Outcome::Answer(Answer::Task(canceled?)))
         }
         Request::Subscribe(request) => subscribe(app, &call, &request).await,
         Request::PushCreate(config) => Ok(Answer::Push(app.engine.put_webhook(&call, &config, false).await?).into()),
@@ -274,6 +280,7 @@ async fn subscribe(app: &App, call: &Call, request: &SubscribeToTaskRequest) -> 
     let (close, over) = match call.version {
         Version::V1 if app.engine.options.manners.rest_is_over => (Close::WhenInputRequired, Over::Refuse),
         Version::V1 => (Close::WhenOver, Over::Refuse),
+        Version::V03 if app.engine.options.manners.stream_waits => (Close::WhenOver, Over::Show),
         Version::V03 => (Close::WhenInputRequired, Over::Show),
     };
     let place = app.stream_place(&call.caller)?;

@@ -70,7 +70,7 @@ where
             return refuse(app, &parts, denied);
         }
     };
-    if is_card(parts.uri.path()) {
+    if is_card(app, parts.uri.path()) {
         let mut response = card(app, &parts, local, remote);
         // Not everybody may see it, so no cache on the way may keep it.
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=60"));
@@ -125,7 +125,10 @@ const JWKS: &str = "/.well-known/jwks.json";
 async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Option<Response<Body>> {
     let readable = parts.method == Method::GET || parts.method == Method::HEAD;
     match parts.uri.path() {
-        path if is_card(path) => (!app.gate.protects_card()).then(|| card(app, parts, local, remote)),
+        path if is_card(app, path) => (!app.gate.protects_card()).then(|| card(app, parts, local, remote)),
+        "/health" if readable && let Some(own) = app.profile.health(&app.engine.roster().first().name) => {
+            Some(bytes_response(StatusCode::OK, JSON, nuncio_protocol::codec::encode(&own)))
+        }
         "/health" if readable => Some(bytes_response(StatusCode::OK, JSON, br#"{"status":"healthy"}"#.as_slice())),
         "/ready" if readable => Some(ready(app).await),
         JWKS if !app.has_keys() => None,
@@ -136,8 +139,8 @@ async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr)
     }
 }
 
-fn is_card(path: &str) -> bool {
-    matches!(path, "/.well-known/agent-card.json" | "/.well-known/agent.json")
+fn is_card(app: &App, path: &str) -> bool {
+    path == "/.well-known/agent-card.json" || path == "/.well-known/agent.json" && app.profile.has_old_card()
 }
 
 fn card(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Response<Body> {
@@ -199,7 +202,10 @@ pub(crate) fn refuse(app: &App, parts: &Parts, denied: Denied) -> Response<Body>
         Denied::TooMany { .. } => (StatusCode::TOO_MANY_REQUESTS, r#"{"error":"Too many wrong credentials"}"#),
         Denied::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"Credentials cannot be checked now"}"#),
     };
-    let mut response = bytes_response(status, JSON, text.as_bytes());
+    let mut response = match app.profile.refusal(status) {
+        Some(own) => bytes_response(status, JSON, nuncio_protocol::codec::encode(&own)),
+        None => bytes_response(status, JSON, text.as_bytes()),
+    };
     let headers = response.headers_mut();
     match denied {
         Denied::Unauthorized => {

@@ -71,6 +71,7 @@ pub(crate) fn call(app: &App, parts: &Parts, caller: &Caller, version: Version, 
         grants: caller.grants,
         caller: caller.name.clone(),
         way: caller.way,
+        tone: app.profile.tone(version),
     }
 }
 
@@ -93,7 +94,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// The extensions that a caller names, in both spellings of the header, each once.
-fn extensions(headers: &HeaderMap) -> Vec<&str> {
+pub(crate) fn extensions(headers: &HeaderMap) -> Vec<&str> {
     let mut all = Vec::new();
     for name in ["a2a-extensions", "x-a2a-extensions"] {
         for value in headers.get_all(name) {

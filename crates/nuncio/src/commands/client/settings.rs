@@ -34,6 +34,8 @@ const BINDINGS: Choice<Binding> = Choice {
         ("rest", Binding::Rest),
         ("JSONRPC", Binding::JsonRpc),
         ("HTTP+JSON", Binding::Rest),
+        ("grpc", Binding::Grpc),
+        ("GRPC", Binding::Grpc),
         ("redis-streams", Binding::RedisStreams),
         ("websocket", Binding::WebSocket),
         ("unix", Binding::Unix),

@@ -139,6 +139,7 @@ impl ProcessAgent {
             session: session.clone(),
             resumes: order.session.is_some(),
             knows: false,
+            model: None,
             queue: VecDeque::new(),
             verdict: None,
             grace: self.options.grace,
@@ -229,6 +230,8 @@ struct Drive<'a> {
     resumes: bool,
     /// Whether it has said which conversation this is.
     knows: bool,
+    /// The model that it says it uses.
+    model: Option<String>,
     /// What the program reported and nobody has handled yet.
     queue: VecDeque<Report>,
     verdict: Option<Verdict>,
@@ -312,7 +315,14 @@ impl Drive<'_> {
                 self.turn.usage(usage);
                 Ok(())
             }
-            Report::Session(id) => self.remember(id).await,
+            Report::Session(id) => {
+                self.remember(id).await?;
+                self.introduce().await
+            }
+            Report::Model(model) => {
+                self.model = Some(model);
+                self.introduce().await
+            }
             Report::Approve { id, approval } => self.approve(&id, approval).await,
             Report::Ask { id, question } => self.ask(&id, &question).await,
             Report::Withdraw { .. } => Ok(()),
@@ -350,6 +360,15 @@ impl Drive<'_> {
         }
         self.session.native = Some(id);
         self.turn.keep_session(self.session.clone()).await
+    }
+
+    /// Tells who the program is, once it has said all of that.
+    async fn introduce(&mut self) -> Result<(), AgentError> {
+        if let Some(Report::Session(_) | Report::Model(_)) = self.queue.front() {
+            return Ok(());
+        }
+        let session = self.session.native.as_deref().filter(|_| self.knows);
+        self.turn.introduce(session, self.model.as_deref()).await
     }
 
     async fn approve(&mut self, id: &str, approval: Approval) -> Result<(), AgentError> {
