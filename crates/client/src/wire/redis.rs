@@ -23,7 +23,7 @@ use tokio::sync::OnceCell;
 use crate::error::ClientError;
 use crate::http::{Ask, Http, invalid, shown};
 use desk::{Desk, WAIT};
-pub(super) use replies::Replies;
+pub(super) use replies::{Replies, Reply};
 
 /// The names of streams that nobody has given others.
 const REQUESTS: &str = "iac-code:a2a:requests";
