@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
+#[allow(dead_code, reason = "shared with the tests of the commands")]
 #[path = "../commands/run.rs"]
 mod run;
 
