@@ -174,8 +174,12 @@ async fn artifacts_of_tools_are_stored_and_named_by_file_urls() {
         assert_eq!(facts["sha256"].as_str().unwrap().len(), 64);
     }
     assert!(!Value::from(metadata(&all)).to_string().contains("Vpc"), "the content is not told twice");
-    let result = &metadata(&all).iter().find(|one| one["tool"]["status"] == "completed").unwrap()["tool"]["result"];
-    assert_eq!(*result, json!({ "ok": true, "artifact": { "filename": "vpc.yml", "mediaType": "text/yaml" } }));
+    let told = metadata(&all);
+    let completed = told.iter().find(|one| one["tool"]["status"] == "completed").unwrap();
+    assert_eq!(
+        completed["tool"]["result"],
+        json!({ "ok": true, "artifact": { "filename": "vpc.yml", "mediaType": "text/yaml" } })
+    );
     let task = stage.server.task(update["taskId"].as_str().unwrap()).await;
     assert_eq!(task["artifacts"][0]["artifactId"], update["artifact"]["artifactId"]);
     // And for clients on other machines.
