@@ -78,3 +78,31 @@ async fn a_question_comes_as_words_and_as_a_form_and_is_answered_on_its_task() {
         assert_eq!((&done["id"], &done["status"]["state"]), (&asked["id"], &json!("completed")));
     }
 }
+
+#[tokio::test]
+async fn a_question_outlives_a_restart() {
+    let mut server = nuncio_tests::Server::configured("profile: proto-agent");
+    let asked = sent(&server, "ask Which colour?").await;
+    server.kill();
+    server.restart();
+    let mut answer = super::message("blue");
+    answer["message"]["taskId"] = asked["id"].clone();
+    let done = call(&server, "message/send", answer).await["result"].clone();
+    assert_eq!((&done["id"], &done["status"]["state"]), (&asked["id"], &json!("completed")), "{done}");
+    assert_eq!(done["artifacts"][0]["parts"][0]["text"], "blue");
+}
+
+#[tokio::test]
+async fn thinking_without_a_pause_is_one_entry_of_the_history() {
+    let lines = r#"echo '{"type":"thread.started","thread_id":"t"}'; i=0; while [ $i -lt 50 ]; do
+        echo "{\"type\":\"item.completed\",\"item\":{\"id\":\"r$i\",\"type\":\"reasoning\",\"text\":\"word$i\"}}";
+        i=$((i+1)); done; echo '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'"#;
+    let more = "profile: proto-agent\nstore: memory\nthinking-exposure: [raw-thinking, tool-trace]";
+    let stage = nuncio_tests::Stage::new("codex-exec", &json!(["sh", "-c", lines]), more);
+    let task = sent(&stage.server, "go").await;
+    assert_eq!(task["status"]["state"], "completed", "{task}");
+    let history = task["history"].as_array().unwrap();
+    let thoughts: Vec<_> = history.iter().filter(|message| message.to_string().contains("reasoning-v1")).collect();
+    assert_eq!(thoughts.len(), 1, "{history:?}");
+    assert!(thoughts[0].to_string().contains("word49"));
+}
