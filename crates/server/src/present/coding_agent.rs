@@ -184,7 +184,8 @@ mod tests {
         let mut presenter = Presenter::new(Exposure::default());
         let call = |step| ToolCall { id: "1", name: "read_file", step };
         assert_eq!(words(presenter.tool(call(ToolStep::Started))), "Using tool: read_file");
-        assert_eq!(words(presenter.tool(call(ToolStep::Input(&json!({}))))), "");
+        let nothing = json!({});
+        assert_eq!(words(presenter.tool(call(ToolStep::Input(&nothing)))), "");
         let long = Value::from("ü".repeat(201));
         let told = words(presenter.tool(call(ToolStep::Completed(&long))));
         assert_eq!(told, format!("Tool result: {}…", "ü".repeat(200)));
