@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use nuncio_client::{Binding, Client, Options};
 use nuncio_protocol::proto::v1::{self, stream_response::Payload};
-use nuncio_protocol::{Message, Part, SendMessageRequest, TaskState};
+use nuncio_protocol::{Message, Part, SendMessageRequest, StreamResponse};
 use nuncio_tests::{PATIENCE, Server, json};
 use prost::Message as _;
 
@@ -95,15 +95,18 @@ async fn our_client_resumes_where_it_was_when_the_server_is_killed() {
     }
     server.kill();
     server.restart();
+    let mut last = None;
     let rest = async {
         while let Some(event) = stream.next().await {
-            numbers.push(event.unwrap().seq.expect("events are counted"));
+            let event = event.unwrap();
+            numbers.push(event.seq.expect("events are counted"));
+            last = Some(event.response);
         }
     };
     tokio::time::timeout(PATIENCE, rest).await.expect("an end in time");
     let expected: Vec<u64> = (1..=numbers.len() as u64).collect();
     assert_eq!(numbers, expected, "none is lost and none comes twice");
-    assert!(stream.task().is_some_and(|task| TaskState::is_terminal(task.status.state)));
+    assert!(matches!(last, Some(StreamResponse::StatusUpdate(event)) if event.status.state.is_terminal()));
 }
 
 #[tokio::test]
