@@ -23,8 +23,24 @@ async fn wrong_frames_are_refused_and_the_server_goes_on() {
         ("half a prefix", vec![0, 0], 3),
         ("a length beyond the body", vec![0, 0, 0, 0, 9, 1], 3),
         ("two messages", [good.clone(), good.clone()].concat(), 3),
-        ("unknown flags", { let mut bad = good.clone(); bad[0] = 7; bad }, 3),
-        ("compressed without saying how", { let mut bad = good.clone(); bad[0] = 1; bad }, 3),
+        (
+            "unknown flags",
+            {
+                let mut bad = good.clone();
+                bad[0] = 7;
+                bad
+            },
+            3,
+        ),
+        (
+            "compressed without saying how",
+            {
+                let mut bad = good.clone();
+                bad[0] = 1;
+                bad
+            },
+            3,
+        ),
         ("a huge length", vec![0, 0xff, 0xff, 0xff, 0xff], 8),
         ("a huge message", framed(&vec![0; 200 << 10]), 8),
         ("no protobuf", framed(&[0xff; 40]), 3),

@@ -13,7 +13,8 @@ const ENVELOPE: &str = "/iac_code.a2a.transports.proto.A2AJsonRpc";
 
 #[tokio::test]
 async fn callers_show_their_tokens_and_see_their_own_tasks() {
-    let server = Server::configured("tokens:\n- {name: anna, token: token-of-anna}\n- {name: ben, token: token-of-ben}\n");
+    let server =
+        Server::configured("tokens:\n- {name: anna, token: token-of-anna}\n- {name: ben, token: token-of-ben}\n");
     let raw = Raw::new(&server.url);
     for headers in [&[][..], &[("authorization", "Bearer wrong")]] {
         let answer = raw.call_with("SendMessage", headers, &say("hello")).await;

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use nuncio_protocol::codec::{self, DecodeError};
-use nuncio_protocol::{proto, v03};
 use nuncio_protocol::{
     AgentCard, CancelTaskRequest, GetExtendedAgentCardRequest, GetTaskRequest, ListTaskPushNotificationConfigsRequest,
     ListTaskPushNotificationConfigsResponse, ListTasksRequest, ListTasksResponse, SendMessageRequest,
     SendMessageResponse, StreamResponse, SubscribeToTaskRequest, Task, TaskPushNotificationConfig,
     TaskPushNotificationConfigRequest,
 };
+use nuncio_protocol::{proto, v03};
 
 use super::{Binding, Version, grpc};
 
