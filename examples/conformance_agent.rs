@@ -2,7 +2,8 @@
 //!
 //! `PORT` (9999) gives its port, `CARD_FORMAT` (`union`, `1.0`, `0.3`) its card, `STREAMING=0` turns
 //! streams off, `REQUIRED_EXTENSION=URI` declares an extension that clients must name, `PUSH=1` turns push
-//! notifications on, and `ALLOW_LOOPBACK_PUSH=1` lets them go to this machine.
+//! notifications on, and `ALLOW_LOOPBACK_PUSH=1` lets them go to this machine. `EXTENDED_CARD=1` shows an extended
+//! card, and `EXTENDED_CARD=missing` announces one that is not there.
 
 use std::env;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,7 +15,7 @@ use nuncio_protocol::{AgentCard, AgentExtension, AgentSkill, Artifact, ArtifactI
 use nuncio_server::push::PushOptions;
 use nuncio_server::push::guard::{Guard, Openings};
 use nuncio_server::store::MemoryStore;
-use nuncio_server::{Agent, AgentError, CardFormat, CardOptions, Server, ServerOptions, Turn};
+use nuncio_server::{Agent, AgentError, CardFormat, CardOptions, ExtendedCard, Server, ServerOptions, Turn};
 use tokio::net::TcpListener;
 
 /// How long a task works that a kit wants to subscribe to again.
@@ -123,6 +124,20 @@ fn push() -> std::io::Result<Option<PushOptions>> {
     Ok(Some(PushOptions::new(guard)))
 }
 
+fn extended() -> ExtendedCard {
+    match env::var("EXTENDED_CARD").as_deref() {
+        Ok("1") => ExtendedCard::Skills(vec![AgentSkill {
+            id: "conformance-details".into(),
+            name: "Conformance details".into(),
+            description: "What only callers see who ask for the extended card".into(),
+            tags: vec!["test".into()],
+            ..AgentSkill::default()
+        }]),
+        Ok("missing") => ExtendedCard::Missing,
+        _ => ExtendedCard::Off,
+    }
+}
+
 fn options() -> ServerOptions {
     let extension = env::var("REQUIRED_EXTENSION").ok().filter(|uri| !uri.is_empty());
     let required = |uri| AgentExtension { uri, required: true, ..AgentExtension::default() };
@@ -135,6 +150,7 @@ fn options() -> ServerOptions {
             },
             no_streaming: env::var("STREAMING").as_deref() == Ok("0"),
             extensions: extension.map(required).into_iter().collect(),
+            extended: extended(),
             ..CardOptions::default()
         },
         ..ServerOptions::default()

@@ -3,6 +3,8 @@
 
 pub mod codec;
 pub mod dispatch;
+pub mod frames;
 pub mod grpc;
 pub mod lines;
 pub mod losses;
+pub mod redis_entry;

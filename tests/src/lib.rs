@@ -290,6 +290,11 @@ impl Wire {
     }
 }
 
+/// Runs a command of the binary to its end.
+pub fn nuncio(args: &[&str]) -> std::process::Output {
+    Command::new(binary()).args(args).stdin(Stdio::null()).output().expect("the binary can be started")
+}
+
 /// Sends a request and reads a JSON answer and its HTTP status.
 pub async fn answer(request: RequestBuilder) -> (u16, Value) {
     let all = async {

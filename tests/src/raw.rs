@@ -166,7 +166,7 @@ pub fn request(method: &str, path: &str, headers: &str, body: &str) -> String {
         ("GET" | "HEAD" | "DELETE", "") => String::new(),
         _ => format!("Content-Length: {}\r\n", body.len()),
     };
-    format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{headers}{length}\r\n{body}")
+    format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}{length}\r\n{body}")
 }
 
 /// Waits until something is so, as long as [`PATIENCE`] lasts.
@@ -311,6 +311,12 @@ impl Connection {
         let silent = matches!(self.stream.peek(&mut [0]), Err(error) if is_timeout(&error));
         self.stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
         silent && self.buffer.is_empty()
+    }
+
+    /// Everything up to and with this text.
+    pub fn through(&mut self, text: &str) -> Vec<u8> {
+        let end = self.find(text.as_bytes()).unwrap_or_else(|what| panic!("no {text:?}: {what}"));
+        self.buffer.drain(..end + text.len()).collect()
     }
 
     fn find(&mut self, what: &[u8]) -> Result<usize, String> {

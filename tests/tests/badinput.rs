@@ -105,7 +105,7 @@ fn what_is_not_json() {
     for body in bad {
         let shown = String::from_utf8_lossy(&body).into_owned();
         for path in ["/", "/message:send", "/message:stream"] {
-            let mut bytes = format!("POST {path} HTTP/1.1\r\nHost: test\r\n{V1}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
+            let mut bytes = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{V1}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
             bytes.extend(&body);
             connection.send(bytes);
             let answer = connection.answer();
@@ -486,7 +486,7 @@ fn bodies_of_100_megabytes() {
     let server = Unharmed::start("body-timeout: 2s\n");
     let wire = &server.wire;
     let head = |path: &str, how: &str| {
-        format!("POST {path} HTTP/1.1\r\nHost: test\r\n{V1}Content-Type: application/json\r\n{how}\r\n")
+        format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{V1}Content-Type: application/json\r\n{how}\r\n")
     };
     for path in ["/", "/message:send"] {
         // Announced: refused at once, without a byte of it.

@@ -35,6 +35,7 @@ fn members_of(value: &Value) -> Vec<String> {
 /// What a 1.0 card of this server may hold, and nothing else.
 const V1_MEMBERS: &[&str] = &[
     "capabilities",
+    "capabilities.extendedAgentCard",
     "capabilities.extensions",
     "capabilities.extensions[].description",
     "capabilities.extensions[].params",
@@ -138,7 +139,12 @@ fn the_pure_0_3_card_has_no_member_of_1_0() {
             assert!(card.get(name).is_none(), "{name} in {card}");
         }
         assert_eq!(card["url"], json!(wire.url() + "/"));
-        assert_eq!(card["additionalInterfaces"], json!([{ "url": wire.url(), "transport": "HTTP+JSON" }]));
+        let others = json!([
+            { "url": wire.url(), "transport": "HTTP+JSON" },
+            { "url": format!("{}/ws", wire.url().replacen("http", "ws", 1)), "transport": "websocket" },
+            { "url": wire.url(), "transport": "GRPC" },
+        ]);
+        assert_eq!(card["additionalInterfaces"], others);
         assert_eq!(card["securitySchemes"], json!({ "bearerAuth": { "type": "http", "scheme": "Bearer" } }));
         assert_eq!(card["security"], json!([{ "bearerAuth": [] }]));
         assert!(card["skills"].as_array().is_some_and(|skills| !skills.is_empty()));
@@ -224,8 +230,12 @@ fn whoever_has_the_card_gets_304() {
     wire.assert_sound();
 }
 
-/// Every address in a card.
+/// Every address in a card; that of WebSocket as what it is below.
 fn addresses(card: &Value) -> Vec<String> {
+    let below = |url: String| match url.strip_prefix("ws") {
+        Some(rest) => format!("http{}", rest.strip_suffix("/ws").expect("its path")),
+        None => url,
+    };
     let mut all: Vec<String> = Vec::new();
     for list in ["supportedInterfaces", "additionalInterfaces"] {
         let list = card[list].as_array().into_iter().flatten();
@@ -233,7 +243,7 @@ fn addresses(card: &Value) -> Vec<String> {
     }
     all.extend(card["url"].as_str().map(str::to_owned));
     assert!(!all.is_empty(), "no address in {card}");
-    all
+    all.into_iter().map(below).collect()
 }
 
 #[test]

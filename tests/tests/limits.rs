@@ -45,7 +45,7 @@ fn bodies_beyond_max_body_are_refused() {
     assert_eq!((answer.status, answer.reason().as_str()), (413, "REQUEST_TOO_LARGE"));
     // In chunks, the length is not known before.
     let chunked = format!("{V1}Transfer-Encoding: chunked\r\n");
-    let head = format!("POST /message:send HTTP/1.1\r\nHost: test\r\n{chunked}\r\n");
+    let head = format!("POST /message:send HTTP/1.1\r\nHost: localhost\r\n{chunked}\r\n");
     let chunks: String = big
         .as_bytes()
         .chunks(512)
@@ -73,7 +73,7 @@ fn heads_beyond_max_header_are_refused() {
 #[test]
 fn slow_heads_are_cut_off() {
     let wire = Wire::start("header-timeout: 500ms\nidle-timeout: 60s\n");
-    for start in ["G", "GET /health HTTP/1.1\r\n", "GET /health HTTP/1.1\r\nHost: test\r\nX-Slow: "] {
+    for start in ["G", "GET /health HTTP/1.1\r\n", "GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: "] {
         let mut slow = wire.connect();
         slow.send(start);
         slow.closed();
@@ -103,7 +103,7 @@ fn slow_bodies_are_cut_off() {
         let mut slow = wire.connect();
         let version = if path.starts_with("/v1") { "" } else { V1 };
         let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: test\r\n{version}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{"
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\n{version}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{"
         );
         slow.send(head);
         let answer = slow.answer();

@@ -44,21 +44,24 @@ impl Client {
     /// a card that leads elsewhere is an error unless [`Options::origins`] or [`Options::allow_cross_origin`]
     /// say otherwise.
     ///
-    /// An address such as `grpc://host:port` names an interface of gRPC itself: there is no card to read.
-    /// Streams in Redis have no card: their address is used as it is, as [`Client::direct`] does.
+    /// An address that is none of HTTP is used as it is, as [`Client::direct`] does. Over WebSocket, a Unix socket
+    /// and stdio the agent is asked for its card; gRPC and streams in Redis have none.
     pub async fn discover(url: &str, options: Options) -> Result<Self, ClientError> {
         if grpc::typed(url).is_some() {
             return Self::direct(url, options);
         }
         let home = parse_url(url)?;
-        if Binding::of_scheme(&home).is_some() {
-            // There is no card to read, and so none to trust.
-            if options.require_signature {
-                return Err(invalid(
-                    "A signed card is required, and this address has none: use that of the card.".into(),
-                ));
+        match Binding::of_scheme(&home) {
+            None => {}
+            Some(Binding::RedisStreams) => {
+                // There is no card to read, and so none to trust.
+                if options.require_signature {
+                    let text = "A signed card is required, and this address has none: use that of the card.";
+                    return Err(invalid(text.into()));
+                }
+                return Self::direct(url, options);
             }
-            return Self::direct(url, options);
+            Some(_) => return Self::direct(url, options)?.introduced().await,
         }
         let http = Arc::new(Http::new(home.clone(), options)?);
         let found = discover(&http, &home).await?;
@@ -74,6 +77,10 @@ impl Client {
     /// at what its signatures are worth.
     pub async fn read_card(url: &str, options: Options) -> Result<FoundCard, ClientError> {
         let home = parse_url(url)?;
+        if Binding::of_scheme(&home).is_some() {
+            let request = GetExtendedAgentCardRequest { tenant: options.tenant.clone().unwrap_or_default() };
+            return Self::direct(url, options)?.inner.wire.card(&request).await;
+        }
         find(&Http::new(home.clone(), options)?, &home).await
     }
 
@@ -98,6 +105,22 @@ impl Client {
         let http = Arc::new(Http::new(url.clone(), options)?);
         let wire = Wire::new(http.clone(), url.clone(), binding, version, &http.options.extensions)?;
         Ok(Self { inner: Arc::new(Inner { wire, http, binding, version, url: shown(&url), tenant, card: None }) })
+    }
+
+    /// The same agent, with the card that it shows over this connection.
+    async fn introduced(self) -> Result<Self, ClientError> {
+        let request = GetExtendedAgentCardRequest { tenant: self.inner.tenant.clone() };
+        let card = match self.inner.wire.card(&request).await {
+            Ok(card) => card,
+            // Agents need not have one here.
+            Err(ClientError::Agent(_)) if !self.options().require_signature => return Ok(self),
+            Err(error) => return Err(error),
+        };
+        card.accept(self.options())?;
+        let Some(inner) = Arc::into_inner(self.inner) else {
+            return Err(invalid("The client is in use already.".into()));
+        };
+        Ok(Self { inner: Arc::new(Inner { card: Some(card), ..inner }) })
     }
 
     /// The same agent and the same connections, with these extensions activated instead of those in the options.

@@ -10,7 +10,7 @@ use crate::cache::Entry;
 use crate::error::{ClientError, plain};
 use crate::http::{Ask, Http, protocol, shown, within};
 use crate::options::Options;
-use crate::wire::{Binding, VERSION_HEADER, Version, grpc, is_redis, spoken};
+use crate::wire::{Binding, VERSION_HEADER, Version, grpc, spoken};
 
 const WELL_KNOWN: &str = "/.well-known/agent-card.json";
 /// No honest card is larger.
@@ -192,15 +192,20 @@ fn check_extensions(card: &AgentCard, at: &Url, options: &Options) -> Result<(),
     if missing.is_empty() { Ok(()) } else { Err(ClientError::ExtensionsRequired { url: shown(at), missing }) }
 }
 
-/// A card leads to Redis only whoever asks for that: it may be a Redis that the card's author has no business with.
+/// A card leads to Redis or to a socket of this machine only whoever asks for that: its author may have no business
+/// there. It never starts a program.
 fn is_wanted(url: &Url, options: &Options) -> bool {
-    !is_redis(url) || options.binding == Some(Binding::RedisStreams)
+    match Binding::of_scheme(url) {
+        Some(binding @ (Binding::RedisStreams | Binding::Unix)) => options.binding == Some(binding),
+        Some(Binding::Stdio) => false,
+        _ => true,
+    }
 }
 
 /// Whoever wrote the card has no business in naming a user for us.
 fn parse_absolute(url: &str) -> Option<Url> {
     let url = Url::parse(url).ok()?;
-    let known = matches!(url.scheme(), "http" | "https") || is_redis(&url);
+    let known = matches!(url.scheme(), "http" | "https") || Binding::of_scheme(&url).is_some();
     let fits = known && url.username().is_empty() && url.password().is_none();
     fits.then_some(url)
 }

@@ -5,13 +5,14 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
+use percent_encoding::percent_decode_str;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use reqwest::{Method, Response, Url, redirect};
 
 use crate::credential::{Prepared, Secret};
 use crate::error::{ClientError, plain};
 use crate::options::{Options, Proxy};
-use crate::wire::is_redis;
+use crate::wire::{framed, is_redis};
 
 /// The type of gRPC calls.
 pub(crate) const GRPC: &str = "application/grpc";
@@ -26,7 +27,9 @@ const SHORTEST_SECRET: usize = 6;
 #[derive(Debug)]
 pub(crate) struct Http {
     client: reqwest::Client,
-    /// The same for gRPC, which nobody negotiates: made when it is needed.
+    /// Of HTTP/1.1 alone, which other protocols begin with: made when it is needed.
+    upgrading: OnceLock<reqwest::Client>,
+    /// Of HTTP/2 alone, for gRPC, which nobody negotiates: made when it is needed.
     h2: OnceLock<reqwest::Client>,
     /// What the user typed: the place for credentials.
     home: Url,
@@ -49,43 +52,33 @@ impl Http {
     pub(crate) fn new(home: Url, options: Options) -> Result<Self, ClientError> {
         let credentials = Prepared::new(&options.credentials)?;
         let trusted = options.origins.iter().map(|origin| parse_url(origin)).collect::<Result<_, _>>()?;
-        let client = Self::client(&options, false)?;
-        Ok(Self { client, h2: OnceLock::new(), home, trusted, credentials, options })
+        let client = client(&options, Speaks::Whatever)?;
+        Ok(Self { client, upgrading: OnceLock::new(), h2: OnceLock::new(), home, trusted, credentials, options })
     }
 
-    fn client(options: &Options, h2: bool) -> Result<reqwest::Client, ClientError> {
-        let builder = reqwest::Client::builder()
-            .user_agent(concat!("nuncio-client/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(options.connect_timeout)
-            // A peer that vanished without a word is noticed while a stream waits for the next event.
-            .tcp_keepalive(Duration::from_secs(20))
-            // Followed below, where the origin and the method are known.
-            .redirect(redirect::Policy::none());
-        let cannot = |error: reqwest::Error| invalid(format!("Cannot set up the HTTP client: {}.", root_cause(&error)));
-        let builder = match &options.proxy {
-            Proxy::Direct => builder.no_proxy(),
-            Proxy::Environment => builder,
-            Proxy::At(address) => builder.no_proxy().proxy(reqwest::Proxy::all(address).map_err(cannot)?),
-        };
-        let builder = if h2 {
-            // Streams are silent for long, and proxies forget connections that are.
-            builder.http2_prior_knowledge().http2_keep_alive_interval(Duration::from_secs(30))
-        } else {
-            builder
-        };
-        builder.build().map_err(cannot)
+    /// Asks for another protocol on the same connection.
+    pub(crate) async fn ask_to_upgrade(&self, ask: Ask) -> Result<Response, ClientError> {
+        self.ask_by(self.made(&self.upgrading, Speaks::Http1)?, ask).await
+    }
+
+    fn made<'a>(
+        &self,
+        place: &'a OnceLock<reqwest::Client>,
+        speaks: Speaks,
+    ) -> Result<&'a reqwest::Client, ClientError> {
+        if let Some(client) = place.get() {
+            return Ok(client);
+        }
+        let made = client(&self.options, speaks)?;
+        Ok(place.get_or_init(|| made))
     }
 
     /// The client for a request.
     fn client_for(&self, ask: &Ask) -> Result<&reqwest::Client, ClientError> {
-        if ask.headers.get(CONTENT_TYPE).is_none_or(|kind| kind != GRPC) {
-            return Ok(&self.client);
+        match ask.headers.get(CONTENT_TYPE).is_some_and(|kind| kind == GRPC) {
+            true => self.made(&self.h2, Speaks::Http2),
+            false => Ok(&self.client),
         }
-        if let Some(client) = self.h2.get() {
-            return Ok(client);
-        }
-        let made = Self::client(&self.options, true)?;
-        Ok(self.h2.get_or_init(|| made))
     }
 
     /// Refuses an address at which the user's credentials would leave the origin they were given for.
@@ -112,11 +105,15 @@ impl Http {
     }
 
     /// Asks, and follows redirects inside the origin. Every status is an answer.
-    pub(crate) async fn ask(&self, mut ask: Ask) -> Result<Response, ClientError> {
+    pub(crate) async fn ask(&self, ask: Ask) -> Result<Response, ClientError> {
+        self.ask_by(self.client_for(&ask)?, ask).await
+    }
+
+    async fn ask_by(&self, client: &reqwest::Client, mut ask: Ask) -> Result<Response, ClientError> {
         for _ in 0..=REDIRECTS {
             let known = self.may_know(&ask.url);
             let url = if known { self.credentials.address(ask.url.clone()) } else { ask.url.clone() };
-            let mut request = self.client_for(&ask)?.request(ask.method.clone(), url).headers(ask.headers.clone());
+            let mut request = client.request(ask.method.clone(), url).headers(ask.headers.clone());
             if known {
                 request = request.headers(self.credentials.headers().clone());
             }
@@ -227,6 +224,38 @@ impl Http {
     }
 }
 
+/// An HTTP client as the options want it.
+/// Which HTTP.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Speaks {
+    Whatever,
+    Http1,
+    Http2,
+}
+
+fn client(options: &Options, speaks: Speaks) -> Result<reqwest::Client, ClientError> {
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("nuncio-client/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(options.connect_timeout)
+        // A peer that vanished without a word is noticed while a stream waits for the next event.
+        .tcp_keepalive(Duration::from_secs(20))
+        // Followed below, where the origin and the method are known.
+        .redirect(redirect::Policy::none());
+    let cannot = |error: reqwest::Error| invalid(format!("Cannot set up the HTTP client: {}.", root_cause(&error)));
+    let builder = match &options.proxy {
+        Proxy::Direct => builder.no_proxy(),
+        Proxy::Environment => builder,
+        Proxy::At(address) => builder.no_proxy().proxy(reqwest::Proxy::all(address).map_err(cannot)?),
+    };
+    let builder = match speaks {
+        Speaks::Whatever => builder,
+        Speaks::Http1 => builder.http1_only(),
+        // Streams are silent for long, and proxies forget connections that are.
+        Speaks::Http2 => builder.http2_prior_knowledge().http2_keep_alive_interval(Duration::from_secs(30)),
+    };
+    builder.build().map_err(cannot)
+}
+
 /// Where to go instead, if that is inside the origin and keeps the meaning of the request.
 fn redirected(ask: &Ask, response: &Response) -> Result<Option<Url>, ClientError> {
     let keeps_method = ask.method == Method::GET && matches!(response.status().as_u16(), 301..=303);
@@ -259,11 +288,16 @@ pub(crate) async fn within<T>(
 /// Whether two addresses are of the same place. Only schemes of the web have an origin of their own.
 fn is_same_origin(one: &Url, other: &Url) -> bool {
     let place = |url: &Url| (url.scheme().to_owned(), url.host_str().map(str::to_owned), url.port());
-    one.origin() == other.origin() || (is_redis(one) && place(one) == place(other))
+    let (one, other) = (&framed::web(one), &framed::web(other));
+    one.origin() == other.origin() || (is_redis(one) && place(one) == place(other)) || one == other
 }
 
 /// An address for people: without query and user, which may hold secrets.
 pub(crate) fn shown(url: &Url) -> String {
+    if url.scheme() == "stdio" {
+        let command = percent_decode_str(url.path()).decode_utf8_lossy();
+        return plain(&format!("stdio:{}", command.split_whitespace().next().unwrap_or_default()), ERROR_SHOWN);
+    }
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
@@ -276,12 +310,22 @@ pub(crate) fn shown(url: &Url) -> String {
 /// Reads what the user typed. Without a scheme it is http on this machine and https elsewhere.
 pub(crate) fn parse_url(typed: &str) -> Result<Url, ClientError> {
     let typed = typed.trim();
+    let local = match typed.split_once(':') {
+        Some(("unix", path)) => Some(framed::address_of(path.strip_prefix("//").unwrap_or(path))),
+        Some(("stdio", command)) => Some(framed::command_of(command)),
+        _ => None,
+    };
+    if let Some(url) = local {
+        return url
+            .ok_or_else(|| invalid("The address names no path and no command, such as unix:///run/a.sock.".into()));
+    }
     let absolute = match typed.split_once("://") {
         Some(_) => typed.to_owned(),
         None if is_local(typed) => format!("http://{typed}"),
         None => format!("https://{typed}"),
     };
-    let known = |url: &Url| (matches!(url.scheme(), "http" | "https") || is_redis(url)) && url.has_host();
+    let known =
+        |url: &Url| (matches!(url.scheme(), "http" | "https" | "ws" | "wss") || is_redis(url)) && url.has_host();
     let url = Url::parse(&absolute).ok().filter(known);
     // The text is not repeated: it may hold a password.
     let url =

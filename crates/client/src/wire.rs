@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use nuncio_protocol::codec::DecodeError;
 use nuncio_protocol::{
     AgentInterface, CancelTaskRequest, ErrorKind, GetExtendedAgentCardRequest, GetTaskRequest,
@@ -19,16 +20,20 @@ use crate::error::{AgentError, ClientError};
 use crate::http::{Ask, Http, invalid, protocol, retry_after, shown, within};
 use crate::options::SendOptions;
 
+mod arriving;
 mod dialect;
 mod feed;
+pub(crate) mod framed;
 pub(crate) mod grpc;
 mod jsonrpc;
 mod redis;
 mod rest;
 
+use arriving::Arriving;
 use dialect::{Call, Dialect};
 pub(crate) use feed::Feed;
 use feed::Framing;
+use framed::Framed;
 use grpc::Messages;
 use jsonrpc::JsonRpc;
 use redis::Redis;
@@ -50,6 +55,12 @@ pub enum Binding {
     Grpc,
     /// JSON-RPC by streams in Redis.
     RedisStreams,
+    /// JSON-RPC over WebSocket.
+    WebSocket,
+    /// JSON-RPC over a socket of this machine.
+    Unix,
+    /// JSON-RPC with a program, on its stdin and stdout.
+    Stdio,
 }
 
 impl Binding {
@@ -60,17 +71,20 @@ impl Binding {
             Self::Rest => "HTTP+JSON",
             Self::Grpc => "GRPC",
             Self::RedisStreams => "redis-streams",
+            Self::WebSocket => "websocket",
+            Self::Unix => "unix",
+            Self::Stdio => "stdio",
         }
     }
 
     /// The binding that an address is of by its scheme alone.
     pub(crate) fn of_scheme(url: &Url) -> Option<Self> {
-        is_redis(url).then_some(Self::RedisStreams)
+        if is_redis(url) { Some(Self::RedisStreams) } else { framed::binding_of(url) }
     }
 
     /// The binding with this name in a card.
     pub fn from_name(name: &str) -> Option<Self> {
-        let all = [Self::JsonRpc, Self::Rest, Self::Grpc, Self::RedisStreams];
+        let all = [Self::JsonRpc, Self::Rest, Self::Grpc, Self::RedisStreams, Self::WebSocket, Self::Unix, Self::Stdio];
         all.into_iter().find(|binding| binding.name().eq_ignore_ascii_case(name.trim()))
     }
 }
@@ -140,6 +154,7 @@ enum Carrier {
     Rest(Rest),
     Grpc,
     Redis(JsonRpc, Arc<Redis>),
+    Framed(JsonRpc, Arc<Framed>),
 }
 
 impl Wire {
@@ -165,6 +180,9 @@ impl Wire {
             Binding::Rest => Carrier::Rest(Rest::new(version)),
             Binding::Grpc => Carrier::Grpc,
             Binding::RedisStreams => Carrier::Redis(JsonRpc::default(), Arc::new(Redis::new(&http, &url)?)),
+            Binding::WebSocket | Binding::Unix | Binding::Stdio => {
+                Carrier::Framed(JsonRpc::default(), Arc::new(Framed::new(&url)))
+            }
         };
         Ok(Self { http, url, headers, carrier, dialect: Dialect::new(binding, version) })
     }
@@ -177,8 +195,11 @@ impl Wire {
         extensions: &[String],
     ) -> Result<Self, ClientError> {
         let mut wire = Self::new(self.http.clone(), self.url.clone(), binding, version, extensions)?;
-        if let Carrier::Redis(_, redis) = &self.carrier {
-            wire.carrier = Carrier::Redis(JsonRpc::default(), redis.clone());
+        match &self.carrier {
+            Carrier::Redis(_, redis) => wire.carrier = Carrier::Redis(JsonRpc::default(), redis.clone()),
+            // On the same connection no two calls may have the same number.
+            Carrier::Framed(calls, framed) => wire.carrier = Carrier::Framed(calls.clone(), framed.clone()),
+            Carrier::JsonRpc(_) | Carrier::Rest(_) | Carrier::Grpc => {}
         }
         Ok(wire)
     }
@@ -260,6 +281,15 @@ impl Wire {
         discover::read(&self.http, &self.url, json).await
     }
 
+    /// The card, from an agent that has no address of its own for it: as our servers answer, else the extended one.
+    pub(crate) async fn card(&self, request: &GetExtendedAgentCardRequest) -> Result<FoundCard, ClientError> {
+        match self.call(&Call::Card(request), |_, json| Ok(Bytes::copy_from_slice(json))).await {
+            Ok(json) => discover::read(&self.http, &self.url, json).await,
+            Err(ClientError::Agent(_)) => self.extended_card(request).await,
+            Err(error) => Err(error),
+        }
+    }
+
     /// Not every agent repeats whose webhook it is.
     fn of_task(mut config: TaskPushNotificationConfig, task: &TaskId) -> TaskPushNotificationConfig {
         if config.task_id.is_empty() {
@@ -280,9 +310,9 @@ impl Wire {
         limit: Duration,
     ) -> Result<T, ClientError> {
         let (ask, framing) = self.ask(call, false, extra)?;
-        if let Carrier::Redis(_, redis) = &self.carrier {
+        if self.is_framed() {
             let work = async {
-                let reply = redis.ask(&self.http, &ask).await?.next().await?;
+                let reply = self.arriving(&ask, framing, false).await?.next().await?;
                 let body = reply.map(|reply| reply.payload).unwrap_or_default();
                 small_enough(&self.url, &body, self.http.options.max_answer)?;
                 framing.open(&self.http, &self.url, &body, |json| self.dialect.tolerant(json, read))
@@ -315,9 +345,9 @@ impl Wire {
         if matches!(self.carrier, Carrier::Grpc) {
             return self.open_grpc(ask, limit).await;
         }
-        if let Carrier::Redis(_, redis) = &self.carrier {
+        if self.is_framed() {
             let work = async {
-                let mut replies = redis.ask(&self.http, &ask).await?;
+                let mut replies = self.arriving(&ask, framing, true).await?;
                 replies.begun().await?;
                 let mut feed = Feed::replies(self.http.clone(), self.url.clone(), framing, self.dialect, replies);
                 feed.check_first().await?;
@@ -345,6 +375,22 @@ impl Wire {
         Ok(Feed::single(self.http.clone(), self.url.clone(), framing, self.dialect, only))
     }
 
+    /// Whether answers come in frames instead of as the body of a response.
+    fn is_framed(&self) -> bool {
+        matches!(self.carrier, Carrier::Redis(..) | Carrier::Framed(..))
+    }
+
+    /// Asks, and listens for what comes back.
+    async fn arriving(&self, ask: &Ask, framing: Framing, streams: bool) -> Result<Arriving, ClientError> {
+        match (&self.carrier, framing) {
+            (Carrier::Redis(_, redis), _) => redis.ask(&self.http, ask).await.map(Arriving::Redis),
+            (Carrier::Framed(_, framed), Framing::JsonRpc { id }) => {
+                framed.ask(&self.http, ask, id, streams).await.map(Arriving::Framed)
+            }
+            _ => Err(protocol(&self.url, "this binding has no frames")),
+        }
+    }
+
     /// The first event is waited for, because errors before it come in its place.
     async fn open_grpc(&self, ask: Ask, limit: Duration) -> Result<Feed, ClientError> {
         let head = async {
@@ -370,7 +416,7 @@ impl Wire {
         let mut headers = self.headers.clone();
         headers.extend(extra);
         match &self.carrier {
-            Carrier::JsonRpc(carrier) | Carrier::Redis(carrier, _) => {
+            Carrier::JsonRpc(carrier) | Carrier::Redis(carrier, _) | Carrier::Framed(carrier, _) => {
                 carrier.ask(&self.url, headers, self.dialect, call, streams)
             }
             Carrier::Rest(carrier) => Ok((carrier.ask(&self.url, headers, self.dialect, call, streams), Framing::Rest)),

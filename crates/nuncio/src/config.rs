@@ -10,6 +10,7 @@ mod card;
 mod check;
 pub(crate) mod choice;
 mod coding_agent;
+pub(crate) mod door;
 mod entry;
 mod expand;
 mod keys;

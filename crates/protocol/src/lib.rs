@@ -10,9 +10,11 @@
 //! * [`sign`]: signatures of cards, over the canonical JSON of [`jcs`];
 //! * [`lint`](mod@lint): mistakes in cards;
 //! * [`proto`]: the protobuf forms of both versions, for gRPC;
-//! * [`v03`]: A2A 0.3, converted to and from the model.
+//! * [`v03`]: A2A 0.3, converted to and from the model;
+//! * [`draft`]: an early draft of 1.0, the same way.
 
 pub mod codec;
+pub mod draft;
 pub mod jcs;
 pub mod jsonrpc;
 pub mod lint;

@@ -11,6 +11,7 @@ pub use crate::store::Session;
 pub mod acp;
 pub mod demo;
 pub mod process;
+mod redact;
 pub mod upstream;
 pub mod workplace;
 

@@ -72,7 +72,7 @@ impl Artifacts {
     }
 
     /// The same, where nothing but the listening address is known.
-    pub(crate) fn listening_at(&self, address: SocketAddr) {
+    pub(crate) fn listening_at(&self, address: SocketAddr, https: bool) {
         let mut address = SocketAddr::new(address.ip().to_canonical(), address.port());
         // Every address of the machine is none that a client can name.
         if address.ip().is_unspecified() {
@@ -82,7 +82,7 @@ impl Artifacts {
                 std::net::Ipv6Addr::LOCALHOST.into()
             });
         }
-        self.base.get_or_init(|| format!("http://{address}"));
+        self.base.get_or_init(|| format!("{}://{address}", if https { "https" } else { "http" }));
     }
 }
 

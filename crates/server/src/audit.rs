@@ -185,3 +185,37 @@ impl Drop for Note {
 fn cut(text: &str) -> String {
     text.chars().take(LONGEST).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use nuncio_protocol::{Value, codec};
+
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_the_record_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let (queue, waiting) = sync_channel(2);
+        let audit = Audit { queue, lost: Arc::default() };
+        for _ in 0..5 {
+            audit.denied(Way::default(), "UNAUTHENTICATED");
+        }
+        let lost = audit.lost.clone();
+        assert_eq!(lost.load(Ordering::Relaxed), 3);
+        // Nobody can put anything into the queue any more, so that the writer comes to an end.
+        drop(audit);
+        Writer::file(&path).unwrap().run(&waiting, &lost);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| codec::decode(line.as_bytes()).unwrap()).collect();
+        let outcomes: Vec<&str> = lines.iter().filter_map(|line| line["outcome"].as_str()).collect();
+        assert_eq!(outcomes, ["UNAUTHENTICATED", "UNAUTHENTICATED", "lost"]);
+        assert_eq!(lines[2]["lines"], 3);
+        assert_eq!(lost.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn names_that_callers_choose_are_cut() {
+        assert_eq!(cut(&"\u{e4}".repeat(1000)).chars().count(), LONGEST);
+    }
+}

@@ -1,27 +1,43 @@
-//! Who calls.
+//! Who calls, and what he may do.
+//!
+//! Every transport hands what its caller shows to the [`Gate`]. Any of the configured schemes suffices: a bearer
+//! token, a password, an API key, a token of an OpenID provider, or what the transport itself has proven.
+
+mod api_key;
+mod basic;
+mod bearer;
+mod certificate;
+mod file;
+mod gate;
+mod grants;
+mod issuer;
+mod jwks;
+mod options;
+mod security;
+mod throttle;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{HeaderMap, header};
-use subtle::ConstantTimeEq;
+use http::HeaderMap;
+use nuncio_protocol::{Error, ErrorKind};
+
+pub use api_key::ApiKey;
+pub use basic::Password;
+pub use bearer::{Token, TokenSecret};
+pub(crate) use certificate::owner as owner_of;
+pub use certificate::{CertificateName, Validity, validity};
+pub(crate) use file::Stamp;
+pub use file::read_secret;
+pub(crate) use gate::Gate;
+pub use grants::{Grants, ScopeTable, UnknownOperation};
+pub use issuer::{Issuer, IssuerError, IssuerOptions, algorithm};
+pub use jsonwebtoken::Algorithm;
+pub use jwks::KeySource;
+pub use options::AuthOptions;
+pub(crate) use security::Security;
 
 use crate::call::Way;
-
-/// A caller who proves who he is with a bearer token.
-#[derive(Clone)]
-pub struct Token {
-    /// Who it is; his tasks belong to this name.
-    pub name: Arc<str>,
-    /// What he shows.
-    pub secret: Arc<str>,
-}
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Token").field("name", &self.name).finish_non_exhaustive()
-    }
-}
 
 /// What a caller shows, whatever transport it came by: credentials stand where HTTP has them.
 #[derive(Clone, Copy, Debug)]
@@ -36,16 +52,34 @@ pub(crate) struct Shown<'a> {
     pub(crate) proven: Option<&'a Arc<str>>,
 }
 
+/// What a connection has proven about whoever is at its other end, beside each of its requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Proven(pub(crate) Arc<str>);
+
+/// What the connection of a request has proven.
+pub(crate) fn proven(parts: &http::request::Parts) -> Option<&Arc<str>> {
+    parts.extensions.get::<Proven>().map(|proven| &proven.0)
+}
+
 /// Somebody who may come in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
     /// Who it is; empty where nothing is protected.
     pub(crate) name: Arc<str>,
+    /// Whose tasks he works with: his own, or those of his group where groups share.
+    pub(crate) owner: Arc<str>,
+    /// What he may do.
+    pub(crate) grants: Grants,
     /// By which way.
     pub(crate) way: Way,
 }
 
 impl Caller {
+    /// Somebody who may do everything with what is his own.
+    pub(crate) fn named(name: Arc<str>) -> Self {
+        Self { owner: name.clone(), name, ..Self::default() }
+    }
+
     /// The same caller, who came by this way.
     pub(crate) fn by(self, way: Way) -> Self {
         Self { way, ..self }
@@ -57,52 +91,41 @@ impl Caller {
 pub(crate) enum Denied {
     /// No credentials, or wrong ones.
     Unauthorized,
+    /// Known, but nothing is allowed to him.
+    Forbidden,
+    /// Too many wrong credentials from the same address.
+    TooMany {
+        /// Seconds until the next wrong ones are looked at again.
+        retry_after: u64,
+    },
+    /// Who it is cannot be found out now: the keys of the issuer cannot be had.
+    Unavailable,
 }
 
 impl Denied {
-    /// What is put on record.
-    pub(crate) fn outcome(&self) -> &'static str {
+    /// What kind of error it is.
+    pub(crate) fn kind(self) -> ErrorKind {
         match self {
-            Self::Unauthorized => "UNAUTHENTICATED",
+            Self::Unauthorized => ErrorKind::Unauthenticated,
+            Self::Forbidden => ErrorKind::PermissionDenied,
+            Self::TooMany { .. } => ErrorKind::TooMany,
+            Self::Unavailable => ErrorKind::Unavailable,
         }
     }
-}
 
-/// The door: who may come in. Without any scheme it is open to everyone.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Gate {
-    tokens: Vec<Token>,
-}
-
-impl Gate {
-    pub(crate) fn new(tokens: Vec<Token>) -> Self {
-        Self { tokens }
+    /// What is put on record.
+    pub(crate) fn outcome(self) -> &'static str {
+        self.kind().reason()
     }
 
-    /// Whether callers must authenticate.
-    pub(crate) fn is_closed(&self) -> bool {
-        !self.tokens.is_empty()
+    /// The same as an error of the protocol; `how` tells where credentials belong in this binding.
+    pub(crate) fn error(self, how: &'static str) -> Error {
+        let text = match self {
+            Self::Unauthorized => how,
+            Self::Forbidden => "These credentials allow nothing here: ask for ones with the scope for it",
+            Self::TooMany { .. } => "Too many wrong credentials: try again later",
+            Self::Unavailable => "Credentials cannot be checked now: try again later",
+        };
+        Error::new(self.kind(), text)
     }
-
-    /// Finds out who calls.
-    #[expect(clippy::unused_async, reason = "keys of other issuers have to be fetched")]
-    pub(crate) async fn admit(&self, shown: Shown<'_>) -> Result<Caller, Denied> {
-        if !self.is_closed() {
-            return Ok(Caller { name: shown.proven.cloned().unwrap_or_default(), ..Caller::default() });
-        }
-        let secret = bearer(shown.headers).ok_or(Denied::Unauthorized)?;
-        // Every token is compared in full, so that the time tells nothing about any of them.
-        let mut found = None;
-        for token in &self.tokens {
-            if bool::from(token.secret.as_bytes().ct_eq(secret.as_bytes())) {
-                found = Some(token.name.clone());
-            }
-        }
-        found.map(|name| Caller { name, ..Caller::default() }).ok_or(Denied::Unauthorized)
-    }
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, secret) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
 }

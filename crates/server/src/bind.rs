@@ -3,8 +3,10 @@
 
 pub(crate) mod artifact;
 pub(crate) mod body;
+pub(crate) mod browser;
 pub(crate) mod dialect;
 pub(crate) mod dispatch;
+pub(crate) mod draft;
 pub(crate) mod forwarded;
 pub(crate) mod frames;
 pub(crate) mod grpc;
@@ -14,12 +16,13 @@ pub(crate) mod limit;
 pub(crate) mod listen;
 pub(crate) mod params;
 pub(crate) mod range;
-pub mod redis;
+pub(crate) mod redis;
 pub(crate) mod rest;
 pub(crate) mod rpc;
 pub(crate) mod sse;
 pub(crate) mod stdio;
 pub(crate) mod unix;
+mod wire;
 pub(crate) mod ws;
 
 use std::net::SocketAddr;
@@ -36,6 +39,7 @@ pub use self::body::ResponseBody;
 pub use self::limit::Rate;
 use self::limit::{Pace, StreamShare, StreamShares};
 
+use self::browser::Browser;
 use crate::audit::Audit;
 use crate::auth::{Denied, Gate};
 use crate::call::Way;
@@ -44,6 +48,7 @@ use crate::engine::Engine;
 use crate::metrics::Metrics;
 use crate::profile::Profile;
 use crate::push::sign::Signer;
+use crate::tls::Tls;
 
 /// Limits of the HTTP side.
 #[derive(Clone, Debug)]
@@ -70,6 +75,10 @@ pub struct HttpOptions {
     pub keep_alive: Duration,
     /// Whether a 1.0 method without a version header is served instead of refused.
     pub lenient_version: bool,
+    /// Names that the server is reached by, beside those that everybody knows it by.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may use the server; `*` for all.
+    pub cors_origins: Vec<String>,
     /// The path of WebSocket, if there is any.
     pub ws_path: Option<String>,
 }
@@ -88,6 +97,8 @@ impl Default for HttpOptions {
             idle_timeout: Duration::from_secs(75),
             keep_alive: Duration::from_secs(15),
             lenient_version: false,
+            allowed_hosts: Vec::new(),
+            cors_origins: Vec::new(),
             ws_path: Some("/ws".into()),
         }
     }
@@ -99,6 +110,8 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) cards: Desk,
     pub(crate) gate: Gate,
+    pub(crate) browser: Browser,
+    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) signer: Option<Arc<Signer>>,
     pub(crate) http: HttpOptions,
     pub(crate) profile: Profile,
@@ -147,7 +160,7 @@ impl App {
     }
 
     /// Puts on record that somebody was turned away.
-    pub(crate) fn audit_denied(&self, way: Way, denied: &Denied) {
+    pub(crate) fn audit_denied(&self, way: Way, denied: Denied) {
         if let Some(audit) = &self.audit {
             audit.denied(way, denied.outcome());
         }

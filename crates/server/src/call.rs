@@ -3,6 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use crate::auth::Grants;
+use crate::push::Tone;
 use crate::store::{Scope, Seq};
 
 /// A version of the protocol.
@@ -55,10 +57,14 @@ pub struct Call {
     pub traceparent: Option<Arc<str>>,
     /// The last event that a reconnecting reader has seen.
     pub after: Option<Seq>,
+    /// What the caller may do.
+    pub grants: Grants,
     /// Who it is by name, also where others share the scope.
     pub caller: Arc<str>,
     /// By which way it came in.
     pub way: Way,
+    /// How its webhooks are told, where that is not the form of its version.
+    pub(crate) tone: Option<Tone>,
 }
 
 /// The way by which a call came in. Transports without addresses have none.

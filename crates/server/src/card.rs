@@ -8,14 +8,12 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use ipnet::IpNet;
-use nuncio_protocol::{
-    AgentCard, AgentExtension, AgentSkill, HttpAuthSecurityScheme, SecurityRequirement, SecurityScheme, StringList,
-    codec, v03,
-};
+use nuncio_protocol::{AgentCard, AgentExtension, AgentSkill, codec, v03};
 use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
+use crate::auth::Security;
 use crate::bind::body::Body;
 use crate::bind::params;
 use crate::call::Version;
@@ -66,6 +64,8 @@ pub struct CardOptions {
     pub extended: ExtendedCard,
     /// The keys that cards are signed with; without it, they are not.
     pub signing: Option<Arc<CardSigning>>,
+    /// Whether clients come by TLS.
+    pub https: bool,
 }
 
 /// The card as it is served.
@@ -98,7 +98,7 @@ impl Cards {
         engine: &EngineOptions,
         options: &CardOptions,
         profile: Profile,
-        protected: bool,
+        security: &Security,
         ways: &Arc<OnceLock<Ways>>,
     ) -> Self {
         let card = |served: &[&Served], tenant: &Arc<str>| {
@@ -112,7 +112,7 @@ impl Cards {
             extensions.extend(new);
             card.capabilities.push_notifications = Some(engine.push.is_some());
             profile.shape(&mut card);
-            Arc::new(Card::new(card, options.clone(), profile, protected, tenant.clone(), ways.clone()))
+            Arc::new(Card::new(card, options.clone(), profile, security, tenant.clone(), ways.clone()))
         };
         let tenants: HashSet<&Arc<str>> = roster.all().filter_map(|served| served.tenant.as_ref()).collect();
         let of_tenant = |tenant: &Arc<str>| (tenant.clone(), card(&roster.of_tenant(tenant), tenant));
@@ -163,7 +163,7 @@ impl Card {
         agent: AgentCard,
         options: CardOptions,
         profile: Profile,
-        protected: bool,
+        security: &Security,
         tenant: Arc<str>,
         ways: Arc<OnceLock<Ways>>,
     ) -> Self {
@@ -171,12 +171,7 @@ impl Card {
         base.capabilities.streaming = Some(!options.no_streaming);
         base.capabilities.extensions.extend(options.extensions.iter().cloned());
         base.capabilities.extended_agent_card = options.extended.is_announced().then_some(true);
-        if protected {
-            let scheme = HttpAuthSecurityScheme { scheme: "Bearer".into(), ..HttpAuthSecurityScheme::default() };
-            base.security_schemes.insert("bearerAuth".into(), SecurityScheme::HttpAuth(scheme));
-            let schemes = [("bearerAuth".to_owned(), StringList::default())].into();
-            base.security_requirements.push(SecurityRequirement { schemes });
-        }
+        security.declare(&mut base);
         let modified = httpdate::fmt_http_date(std::time::SystemTime::now());
         let modified = HeaderValue::from_str(&modified).unwrap_or_else(|_| HeaderValue::from_static(""));
         let below = match &*tenant {
@@ -202,6 +197,12 @@ impl Card {
     pub(crate) fn missing_extension(&self, activated: &[Arc<str>]) -> Option<&str> {
         let mut required = self.base.capabilities.extensions.iter().filter(|extension| extension.required);
         required.find(|extension| !activated.iter().any(|uri| **uri == *extension.uri)).map(|e| e.uri.as_str())
+    }
+
+    /// The extensions that clients must name.
+    pub(crate) fn required_extensions(&self) -> Vec<&str> {
+        let all = self.base.capabilities.extensions.iter();
+        all.filter(|extension| extension.required).map(|extension| extension.uri.as_str()).collect()
     }
 
     /// Answers a GET or HEAD of the card.
@@ -284,6 +285,13 @@ impl Card {
             Form::V03 => _ = v03::json::write_card(&card, &mut body),
             Form::Union => v03::union_card(&self.signed(card, base_url), &mut body),
         }
+        if self.profile.has_more_card(form == Form::V1)
+            && let Ok(mut tree) = codec::decode(&body)
+        {
+            self.profile.finish_card(&mut tree, base_url);
+            body.clear();
+            codec::encode_into(&tree, &mut body);
+        }
         let hash = Sha256::digest(&body);
         let tag: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         let etag = HeaderValue::from_str(&format!("\"{tag}\"")).unwrap_or_else(|_| HeaderValue::from_static("\"0\""));
@@ -309,9 +317,10 @@ impl Card {
         {
             return url;
         }
+        let scheme = if self.options.https { "https" } else { "http" };
         match local {
-            Some(local) => format!("http://{}", SocketAddr::new(local.ip().to_canonical(), local.port())),
-            None => "http://localhost".to_owned(),
+            Some(local) => format!("{scheme}://{}", SocketAddr::new(local.ip().to_canonical(), local.port())),
+            None => format!("{scheme}://localhost"),
         }
     }
 }

@@ -64,11 +64,15 @@ pub struct Exposure {
     pub thinking: bool,
     /// Its tool calls.
     pub tools: bool,
+    /// Of what tools are given, only the shape. For styles that know such a form.
+    pub summaries: bool,
+    /// No absolute path of this machine. For styles that know such a form.
+    pub no_paths: bool,
 }
 
 impl Default for Exposure {
     fn default() -> Self {
-        Self { thinking: false, tools: true }
+        Self { thinking: false, tools: true, summaries: false, no_paths: false }
     }
 }
 

@@ -17,15 +17,16 @@
 
 pub mod agent;
 pub mod artifact;
+pub mod auth;
 pub mod engine;
 pub mod metrics;
 pub mod present;
 pub mod push;
 pub mod store;
+pub mod tls;
 pub mod workspace;
 
 mod audit;
-mod auth;
 mod bind;
 mod call;
 mod card;
@@ -37,7 +38,7 @@ mod server;
 
 pub use agent::{Agent, AgentError, OnCrash};
 pub use audit::Audit;
-pub use auth::Token;
+pub use auth::{AuthOptions, Token};
 #[doc(hidden)] // for the fuzzer
 pub use bind::redis::entry as redis_entry;
 pub use bind::redis::{RedisStreams, Streams};
@@ -49,4 +50,4 @@ pub use card::{CardFormat, CardOptions, CardSigning, ExtendedCard};
 pub use engine::turn::Turn;
 pub use listeners::Listeners;
 pub use profile::Profile;
-pub use server::{Server, ServerOptions, serve};
+pub use server::{Reloader, Server, ServerOptions, serve};

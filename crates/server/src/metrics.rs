@@ -33,9 +33,27 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Every one that there is.
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 12] = {
+        let mut all = [Self::Unknown; 12];
+        let mut n = 0;
+        while n < all.len() {
+            all[n] = OPERATIONS[n].0;
+            n += 1;
+        }
+        all
+    };
+
     /// The name that A2A 1.0 has for it.
     pub fn name(self) -> &'static str {
         OPERATIONS.iter().find(|(operation, _)| *operation == self).map_or("unknown", |(_, name)| name)
+    }
+
+    /// The operation with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let found = OPERATIONS.iter().find(|(operation, known)| *known == name && *operation != Self::Unknown);
+        found.map(|(operation, _)| *operation)
     }
 }
 

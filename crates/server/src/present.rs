@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! an agent says             the turn asks its Presenter     which answers with
-//! text, last_text           text                            an update
+//! text, last_text           opening, text                   an update, and perhaps one before the first
 //! think, tool               think, tool                     an update, or nothing where it is not shown
 //! status, note              note                            the same
 //! artifact, chunk, file     artifact                        an update
 //! ask, approve              asked                           the status in which the task waits
 //! (an approval is decided)  decided                         an update, or nothing
+//! (session and model known) introduced                      an update, or nothing
 //! usage                     usage                           nothing: it is kept until the end
 //! complete, fail, Ok, Err   end                             the last status, and what comes right before it
 //! ```
@@ -22,8 +23,11 @@ use crate::engine::approval::{Decision, Request};
 use crate::engine::turn::{ToolCall, ToolStep, Usage};
 use crate::engine::{Exposure, Update};
 
+mod coding_agent;
+mod discreet;
 mod iac_code;
 mod nuncio;
+pub(crate) mod proto_agent;
 
 pub use nuncio::{INPUT, THINKING, TOOL, USAGE};
 
@@ -35,6 +39,10 @@ pub enum Style {
     Nuncio,
     /// Text as status messages, all else below `metadata.iac_code`.
     IacCode,
+    /// Text as an artifact that is replaced by the whole at the end, all else by the extensions of protoAgent.
+    ProtoAgent,
+    /// Text as an artifact, tools as words, and a summary at the end.
+    CodingAgent,
 }
 
 /// The extensions that the events of an agent may carry, as the card declares them.
@@ -42,6 +50,8 @@ pub fn extensions(style: Style, exposure: Exposure) -> Vec<AgentExtension> {
     match style {
         Style::Nuncio => nuncio::extensions(exposure),
         Style::IacCode => iac_code::extensions(exposure),
+        Style::ProtoAgent => proto_agent::extensions(exposure),
+        Style::CodingAgent => Vec::new(),
     }
 }
 
@@ -49,6 +59,8 @@ pub fn extensions(style: Style, exposure: Exposure) -> Vec<AgentExtension> {
 pub(crate) enum Presenter {
     Nuncio(nuncio::Presenter),
     IacCode(Box<iac_code::Presenter>),
+    ProtoAgent(Box<proto_agent::Presenter>),
+    CodingAgent(Box<coding_agent::Presenter>),
 }
 
 /// How a turn ends, or where it rests.
@@ -77,6 +89,8 @@ macro_rules! each {
         match $presenter {
             Presenter::Nuncio($it) => $call,
             Presenter::IacCode($it) => $call,
+            Presenter::ProtoAgent($it) => $call,
+            Presenter::CodingAgent($it) => $call,
         }
     };
 }
@@ -86,6 +100,16 @@ impl Presenter {
         match style {
             Style::Nuncio => Self::Nuncio(nuncio::Presenter::new(exposure)),
             Style::IacCode => Self::IacCode(Box::new(iac_code::Presenter::new(exposure))),
+            Style::ProtoAgent => Self::ProtoAgent(Box::new(proto_agent::Presenter::new(exposure))),
+            Style::CodingAgent => Self::CodingAgent(Box::new(coding_agent::Presenter::new(exposure))),
+        }
+    }
+
+    /// What comes before the first piece of an answer. Usually nothing.
+    pub(crate) fn opening(&mut self) -> Option<Update> {
+        match self {
+            Self::CodingAgent(it) => it.opening(),
+            _ => None,
         }
     }
 
@@ -130,6 +154,14 @@ impl Presenter {
     /// What was decided about an approval.
     pub(crate) fn decided(&mut self, request: &Request, decision: &Decision) -> Option<Update> {
         each!(self, it => it.decided(request, decision))
+    }
+
+    /// Which conversation and which model of its own the agent uses, where that is shown.
+    pub(crate) fn introduced(&mut self, session: Option<&str>, model: Option<&str>) -> Option<Update> {
+        match self {
+            Self::CodingAgent(it) => it.introduced(session, model),
+            _ => None,
+        }
     }
 
     /// What the turn used; the last report counts.

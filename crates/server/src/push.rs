@@ -16,6 +16,7 @@
 //! * [`keyring`]: its secrets, encrypted where they are kept;
 //! * [`sign`]: a signature on every notification, and the keys to check it with;
 //! * `pick`: which events a webhook gets, and in which form;
+//! * `tone`: the forms that are of no version;
 //! * `retry`: what an answer means, and when to try again;
 //! * `bell`, `desk`, `carrier`: who delivers what, when;
 //! * `queue`, `worker`: the same by jobs in Redis, which the desk makes and the workers of all servers take.
@@ -34,6 +35,7 @@ mod pick;
 mod queue;
 mod retry;
 pub mod sign;
+mod tone;
 mod worker;
 
 pub(crate) use bell::{Bell, Ringer};
@@ -41,6 +43,7 @@ pub(crate) use desk::Desk;
 pub use pick::PushEvents;
 pub use queue::{Queue, RedisOptions};
 pub use retry::Retry;
+pub(crate) use tone::Tone;
 
 use guard::Guard;
 use keyring::Keyring;
@@ -53,6 +56,9 @@ pub struct PushOptions {
     pub guard: Arc<Guard>,
     /// Which events are sent.
     pub events: PushEvents,
+    /// How far apart the posts to a webhook are that tell of a task on its way, in the forms of no version. Only the
+    /// newest status is told then; the end of a task is told at once.
+    pub interval: Duration,
     /// How long a receiver may take to answer.
     pub timeout: Duration,
     /// When to try again, and when to give up.
@@ -79,6 +85,7 @@ impl PushOptions {
         Self {
             guard: Arc::new(guard),
             events: PushEvents::default(),
+            interval: Duration::ZERO,
             timeout: Duration::from_secs(10),
             retry: Retry::default(),
             concurrent: 256,

@@ -13,7 +13,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::agent::Agent;
 use crate::audit::Audit;
-use crate::auth::{Gate, Token};
+use crate::auth::{AuthOptions, Gate};
+use crate::bind::browser::Browser;
 use crate::bind::frames::lines;
 use crate::bind::frames::session::Peer;
 use crate::bind::limit::{Pace, StreamShares};
@@ -25,6 +26,11 @@ use crate::listeners::Listeners;
 use crate::metrics::Metrics;
 use crate::profile::Profile;
 use crate::store::Store;
+use crate::tls::Tls;
+
+mod refresh;
+
+pub use refresh::Reloader;
 
 /// How long connections may take to end once everything is done.
 const LAST_CALL: Duration = Duration::from_secs(2);
@@ -40,8 +46,10 @@ pub struct ServerOptions {
     pub card: CardOptions,
     /// Whom the server behaves like. The engine has its manners by itself.
     pub profile: Profile,
-    /// Who may call; nobody listed means everybody.
-    pub tokens: Vec<Token>,
+    /// Who may call.
+    pub auth: AuthOptions,
+    /// The certificate of the server; without it, HTTP is plain.
+    pub tls: Option<Arc<Tls>>,
     /// Where it is put on record who did what.
     pub audit: Option<Arc<Audit>>,
     /// How long running turns may go on after the signal to stop.
@@ -55,7 +63,8 @@ impl Default for ServerOptions {
             http: HttpOptions::default(),
             card: CardOptions::default(),
             profile: Profile::default(),
-            tokens: Vec::new(),
+            auth: AuthOptions::default(),
+            tls: None,
             audit: None,
             drain_timeout: Duration::from_secs(10),
         }
@@ -66,6 +75,7 @@ impl Default for ServerOptions {
 pub struct Server {
     app: Arc<App>,
     drain_timeout: Duration,
+    reloader: Reloader,
 }
 
 impl Server {
@@ -85,17 +95,27 @@ impl Server {
     }
 
     /// A server for several agents.
-    pub fn with_agents(roster: Roster, store: Arc<dyn Store>, options: ServerOptions, metrics: Arc<Metrics>) -> Self {
+    pub fn with_agents(
+        roster: Roster,
+        store: Arc<dyn Store>,
+        mut options: ServerOptions,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        options.card.https = options.tls.is_some();
         if let Some(url) = &options.card.public_url {
             options.engine.artifacts.reached_at(url);
         }
-        let gate = Gate::new(options.tokens);
+        let gate = Gate::new(options.auth);
         let signer = options.engine.push.as_ref().and_then(|push| push.signer.clone());
+        let http = &options.http;
+        let browser = Browser::new(&http.allowed_hosts, &http.cors_origins, options.card.public_url.as_deref());
         let app = App {
-            cards: Desk::new(roster.clone(), &options.engine, options.card, options.profile, gate.is_closed()),
+            cards: Desk::new(roster.clone(), &options.engine, options.card, options.profile, gate.security()),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             gate,
+            browser,
+            tls: options.tls,
             signer,
             pace: options.http.rate.map(Pace::new),
             shares: options.http.max_streams_per_caller.map(StreamShares::new),
@@ -107,7 +127,12 @@ impl Server {
             sessions: TaskTracker::new(),
             grpc_alone: OnceLock::new(),
         };
-        Self { app: Arc::new(app), drain_timeout: options.drain_timeout }
+        Self { app: Arc::new(app), drain_timeout: options.drain_timeout, reloader: Reloader::default() }
+    }
+
+    /// Lets somebody else say when to look for changed files.
+    pub fn reloader(&self) -> Reloader {
+        self.reloader.clone()
     }
 
     /// Answers one request without a socket: for tests, and to stand behind another HTTP server.
@@ -125,7 +150,7 @@ impl Server {
         B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        self.app.engine.options.artifacts.listening_at(local);
+        self.app.engine.options.artifacts.listening_at(local, self.app.tls.is_some());
         binding::handle(&self.app, local, remote, request).await.map(ResponseBody)
     }
 
@@ -142,11 +167,11 @@ impl Server {
     /// Takes up what a crash left behind, then serves until `shutdown` resolves and the work that runs
     /// has had its time to end.
     pub async fn run(self, listeners: impl Into<Listeners>, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        let Self { app, drain_timeout } = self;
+        let Self { app, drain_timeout, reloader } = self;
         let listeners = listeners.into();
         app.cards.serving(listeners.ways(&app.http)?);
         if let Some(address) = listeners.http_address()? {
-            app.engine.options.artifacts.listening_at(address);
+            app.engine.options.artifacts.listening_at(address, app.tls.is_some());
         }
         let taken = app.engine.recover().await.map_err(io::Error::other)?;
         if taken > 0 {
@@ -155,6 +180,7 @@ impl Server {
         let stop = CancellationToken::new();
         let tending = tokio::spawn(app.engine.clone().tend(stop.clone()));
         let delivering = app.engine.push.clone().map(|desk| tokio::spawn(desk.run(stop.clone())));
+        let refreshing = tokio::spawn(refresh::run(app.clone(), reloader, stop.clone()));
         let accepting = CancellationToken::new();
         let stdin_ends = listeners.ends_with_stdin();
         if let Some(address) = listeners.grpc_address()? {
@@ -199,6 +225,7 @@ impl Server {
         }
         stop.cancel();
         let _ = tending.await;
+        let _ = refreshing.await;
         if let Some(delivering) = delivering {
             let _ = delivering.await;
         }

@@ -1,7 +1,7 @@
 //! Every way to reach one server.
 
 use nuncio_client::{Binding, Client, Credential, Options, Version};
-use nuncio_tests::Server;
+use nuncio_tests::{Redis, Server};
 
 /// Two callers and an unknown one.
 pub(crate) const ANNA: &str = "token-of-anna";
@@ -10,6 +10,7 @@ pub(crate) const BEN: &str = "token-of-ben";
 /// One server that is reached in every way.
 pub(crate) struct House {
     server: Server,
+    redis: Redis,
 }
 
 /// One way, as seen by Anna.
@@ -23,16 +24,19 @@ pub(crate) struct Way {
 
 impl House {
     pub(crate) async fn start() -> Self {
+        let redis = Redis::start();
         let yaml = format!(
-            "tokens:\n- {{name: anna, token: {ANNA}}}\n- {{name: ben, token: {BEN}}}\n\
-             thinking-exposure: all\npush-notifications: true\npush-allowed-cidrs: [127.0.0.1/32]\nmax-running-turns: 500\n"
+            "transport: [http, redis-streams]\nredis-url: {}\ntokens:\n- {{name: anna, token: {ANNA}}}\n- {{name: ben, token: {BEN}}}\n\
+             thinking-exposure: all\npush-notifications: true\npush-allowed-cidrs: [127.0.0.1/32]\nmax-running-turns: 500\n",
+            redis.url()
         );
-        Self { server: Server::configured(&yaml) }
+        Self { server: Server::configured(&yaml), redis }
     }
 
     /// Fresh clients for Anna.
     pub(crate) fn ways(&self) -> Vec<Way> {
         let url = &self.server.url;
+        let streams = format!("redis-streams://127.0.0.1:{}", self.redis.port);
         let all = [
             ("JSON-RPC", url.clone(), Binding::JsonRpc, Version::V1_0),
             ("REST", url.clone(), Binding::Rest, Version::V1_0),
@@ -40,6 +44,8 @@ impl House {
             ("JSON-RPC", url.clone(), Binding::JsonRpc, Version::V0_3),
             ("REST", url.clone(), Binding::Rest, Version::V0_3),
             ("gRPC", url.replace("http://", "grpc://"), Binding::Grpc, Version::V0_3),
+            ("Redis Streams", streams.clone(), Binding::RedisStreams, Version::V1_0),
+            ("Redis Streams", streams, Binding::RedisStreams, Version::V0_3),
         ];
         all.into_iter().map(|(name, address, binding, version)| Way::new(name, address, binding, version)).collect()
     }

@@ -20,6 +20,8 @@ pub(crate) struct Post {
     pub(crate) body: Value,
     /// The body, byte for byte.
     pub(crate) raw: Vec<u8>,
+    /// When it arrived.
+    pub(crate) at: Instant,
 }
 
 impl Post {
@@ -189,5 +191,5 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Post> {
     let mut raw = vec![0; headers.get("content-length")?.parse().ok()?];
     stream.read_exact(&mut raw).await.ok()?;
     let body = serde_json::from_slice(&raw).unwrap_or_else(|_| json!({ "unreadable": true }));
-    Some(Post { path, headers, body, raw })
+    Some(Post { path, headers, body, raw, at: Instant::now() })
 }

@@ -7,13 +7,13 @@ use nuncio_client::{Client, Options};
 use nuncio_tests::{PATIENCE, Redis, Server, Value, json};
 use redis::aio::MultiplexedConnection;
 use redis::streams::StreamRangeReply;
-use redis::{cmd, pipe};
+use redis::{AsyncConnectionConfig, cmd, pipe};
 
-pub const REQUESTS: &str = "in";
-pub const RESPONSES: &str = "out";
+pub(crate) const REQUESTS: &str = "in";
+pub(crate) const RESPONSES: &str = "out";
 
 /// A configuration that takes requests from a Redis as well.
-pub fn config(redis: &Redis, more: &str) -> String {
+pub(crate) fn config(redis: &Redis, more: &str) -> String {
     format!(
         "transport: [http, redis-streams]\nredis-url: {}\nrequest-stream: {REQUESTS}\nresponse-stream: {RESPONSES}\n\
          consumer-group: workers\n{more}",
@@ -22,54 +22,55 @@ pub fn config(redis: &Redis, more: &str) -> String {
 }
 
 /// A server that takes requests from a Redis as well.
-pub fn serve(redis: &Redis, more: &str) -> Server {
+pub(crate) fn serve(redis: &Redis, more: &str) -> Server {
     Server::configured(&config(redis, more))
 }
 
 /// The address for clients.
-pub fn address(redis: &Redis) -> String {
+pub(crate) fn address(redis: &Redis) -> String {
     format!("redis-streams://127.0.0.1:{}/0?request-stream={REQUESTS}&response-stream={RESPONSES}", redis.port)
 }
 
 /// A client of our own.
-pub fn client(redis: &Redis, options: Options) -> Client {
+pub(crate) fn client(redis: &Redis, options: Options) -> Client {
     Client::direct(&address(redis), options).expect("a client")
 }
 
 /// A JSON-RPC request.
-pub fn request(method: &str, params: &Value) -> Value {
+pub(crate) fn request(method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params })
 }
 
 /// The parameters of a send, with this id and this text.
-pub fn said(id: &str, text: &str) -> Value {
+pub(crate) fn said(id: &str, text: &str) -> Value {
     json!({ "message": { "messageId": id, "role": "ROLE_USER", "parts": [{ "text": text }] } })
 }
 
 /// One reply.
 #[derive(Clone, Debug)]
-pub struct Reply {
-    pub payload: Value,
-    pub event: Option<u64>,
-    pub is_final: bool,
+pub(crate) struct Reply {
+    pub(crate) payload: Value,
+    pub(crate) event: Option<u64>,
+    pub(crate) is_final: bool,
 }
 
 /// Somebody who knows the streams and nothing else.
-pub struct Caller {
+pub(crate) struct Caller {
     redis: MultiplexedConnection,
     stream: String,
 }
 
 impl Caller {
     /// One whose replies go to this stream.
-    pub async fn new(redis: &Redis, stream: &str) -> Self {
+    pub(crate) async fn new(redis: &Redis, stream: &str) -> Self {
         let client = redis::Client::open(redis.url()).expect("a URL");
-        let redis = client.get_multiplexed_async_connection().await.expect("Redis is there");
+        let config = AsyncConnectionConfig::new().set_response_timeout(Some(PATIENCE));
+        let redis = client.get_multiplexed_async_connection_with_config(&config).await.expect("Redis is there");
         Self { redis, stream: stream.to_owned() }
     }
 
     /// Adds an entry with these fields, whatever they are.
-    pub async fn add(&self, fields: &[(&str, &str)]) {
+    pub(crate) async fn add(&self, fields: &[(&str, &str)]) {
         let mut add = cmd("XADD");
         add.arg(REQUESTS).arg("*");
         for (name, value) in fields {
@@ -79,7 +80,7 @@ impl Caller {
     }
 
     /// Adds requests, each with its correlation id.
-    pub async fn ask_all(&self, requests: impl IntoIterator<Item = (String, Value)>) {
+    pub(crate) async fn ask_all(&self, requests: impl IntoIterator<Item = (String, Value)>) {
         let mut all = pipe();
         for (id, payload) in requests {
             let add = all.cmd("XADD").arg(REQUESTS).arg("*").arg("correlation_id").arg(id);
@@ -89,12 +90,12 @@ impl Caller {
     }
 
     /// Adds one request.
-    pub async fn ask(&self, id: &str, payload: Value) {
+    pub(crate) async fn ask(&self, id: &str, payload: Value) {
         self.ask_all([(id.to_owned(), payload)]).await;
     }
 
     /// All replies so far, by correlation id.
-    pub async fn replies(&self) -> HashMap<String, Vec<Reply>> {
+    pub(crate) async fn replies(&self) -> HashMap<String, Vec<Reply>> {
         let mut range = cmd("XRANGE");
         range.arg(&self.stream).arg("-").arg("+");
         let found: StreamRangeReply = range.query_async(&mut self.redis.clone()).await.expect("Redis is there");
@@ -116,7 +117,7 @@ impl Caller {
     }
 
     /// All replies as soon as so many requests are answered in full.
-    pub async fn answered(&self, count: usize) -> HashMap<String, Vec<Reply>> {
+    pub(crate) async fn answered(&self, count: usize) -> HashMap<String, Vec<Reply>> {
         let until = Instant::now() + 2 * PATIENCE;
         loop {
             let all = self.replies().await;
@@ -130,7 +131,7 @@ impl Caller {
     }
 
     /// The only reply to a request.
-    pub async fn only(&self, id: &str) -> Value {
+    pub(crate) async fn only(&self, id: &str) -> Value {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(replies) = self.replies().await.remove(id)
@@ -146,7 +147,7 @@ impl Caller {
 }
 
 /// Checks that a stream is whole: its events numbered without gaps, and one end.
-pub fn check_stream(replies: &[Reply]) {
+pub(crate) fn check_stream(replies: &[Reply]) {
     let events: Vec<u64> = replies.iter().filter_map(|reply| reply.event).collect();
     assert_eq!(events, (1..=events.len() as u64).collect::<Vec<_>>());
     let (last, before) = replies.split_last().expect("replies");
@@ -154,7 +155,7 @@ pub fn check_stream(replies: &[Reply]) {
 }
 
 /// Nothing is left of requests.
-pub fn until_done(redis: &Redis) {
+pub(crate) fn until_done(redis: &Redis) {
     nuncio_tests::raw::until("no request is left", || {
         redis.ask(&["XLEN", REQUESTS]) == "0"
             && redis.ask(&["XPENDING", REQUESTS, "workers"]).starts_with('0')

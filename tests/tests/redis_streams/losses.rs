@@ -135,11 +135,11 @@ async fn a_request_begun_in_one_log_waits_for_the_worker_on_that_log() {
     nuncio_tests::raw::until("they are under way", || {
         redis.ask(&["XLEN", "out:mine"]).parse::<usize>().is_ok_and(|n| n > 60)
     });
+    let holder = || redis.ask(&["XPENDING", "in", "workers", "-", "+", "1"]).lines().nth(1).map(str::to_owned);
+    let dead = holder();
     let second = serve(&redis, more);
     first.kill();
-    nuncio_tests::raw::until("the other one has seen them", || {
-        redis.ask(&["XPENDING", "in", "workers", "-", "+", "1"]).lines().last() == Some("2")
-    });
+    nuncio_tests::raw::until("the other one has seen them", || holder() != dead);
     first.restart();
     let replies = caller.answered(20).await;
     assert_eq!(check(&replies, 20), 0);
@@ -176,4 +176,42 @@ async fn requests_wait_for_a_redis_that_is_not_there_yet_or_forgets_everything()
     redis.ask(&["FLUSHALL"]);
     caller.ask("second", request("ListTasks", &json!({}))).await;
     assert!(caller.only("second").await["result"].is_object());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_living_worker_has_in_hand_is_left_to_it() {
+    let redis = Redis::start();
+    let (first, second) = (serve(&redis, "lease-ttl: 1s\n"), serve(&redis, "lease-ttl: 1s\n"));
+    let caller = Caller::new(&redis, "out:mine").await;
+    let asks = (0..20).map(|n| (n.to_string(), request("SendMessage", &said(&format!("m-{n}"), "sleep 4"))));
+    caller.ask_all(asks).await;
+    let replies = caller.answered(20).await;
+    let state = |reply: &Reply| reply.payload["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED";
+    assert!(replies.values().all(|replies| replies.len() == 1 && state(&replies[0])), "{replies:?}");
+    let ran = first.count("COMPLETED").await + second.count("COMPLETED").await;
+    assert_eq!(ran, 20, "each ran once");
+    assert_eq!(second.metric("nuncio_redis_taken_over_total").await, 0.0);
+    until_done(&redis);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_entry_that_brings_workers_down_is_given_up() {
+    let redis = Redis::start();
+    redis.ask(&["XGROUP", "CREATE", "in", "workers", "0", "MKSTREAM"]);
+    let caller = Caller::new(&redis, "out:mine").await;
+    caller.ask("poison", request("SendMessage", &said("m-1", "hello"))).await;
+    caller.ask("fine", request("SendMessage", &said("m-2", "hello"))).await;
+    redis.ask(&["XREADGROUP", "GROUP", "workers", "gone", "COUNT", "2", "STREAMS", "in", ">"]);
+    let pending = redis.ask(&["XPENDING", "in", "workers", "-", "+", "2"]);
+    let ids: Vec<&str> = pending.lines().filter(|line| line.contains('-')).collect();
+    for (id, times) in [(ids[0], "5"), (ids[1], "4")] {
+        redis.ask(&["XCLAIM", "in", "workers", "gone", "0", id, "IDLE", "3600000", "RETRYCOUNT", times, "JUSTID"]);
+    }
+    let server = serve(&redis, "");
+    let given_up = caller.only("poison").await;
+    assert_eq!(given_up["error"]["code"], -32603, "{given_up}");
+    assert_eq!(caller.only("fine").await["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(server.metric("nuncio_redis_given_up_total").await, 1.0);
+    assert_eq!(server.metric("nuncio_redis_taken_over_total").await, 2.0);
+    until_done(&redis);
 }

@@ -26,6 +26,8 @@ pub(super) enum Call<'a> {
     PushList(&'a ListTaskPushNotificationConfigsRequest),
     PushDelete(&'a TaskPushNotificationConfigRequest),
     ExtendedCard(&'a GetExtendedAgentCardRequest),
+    /// The card itself, where there is no well-known address.
+    Card(&'a GetExtendedAgentCardRequest),
 }
 
 /// A form of what is said.
@@ -74,8 +76,8 @@ impl Dialect {
         match (version, binding) {
             (version, Binding::Grpc) => grpc::dialect(version),
             (Version::V1_0, _) => Self::New,
-            (Version::V0_3, Binding::JsonRpc | Binding::RedisStreams) => Self::OldJsonRpc,
             (Version::V0_3, Binding::Rest) => Self::OldRest,
+            (Version::V0_3, _) => Self::OldJsonRpc,
         }
     }
 
@@ -92,6 +94,7 @@ impl Dialect {
             Call::PushDelete(request) => write!(self, request, out, write_push_delete_params),
             // 0.3 has no shape for it; over REST, where some agents answer it, only the query of 1.0.
             Call::List(request) => codec::encode_into(request, out),
+            Call::Card(request) => codec::encode_into(request, out),
             Call::ExtendedCard(request) => match self {
                 Self::New => codec::encode_into(request, out),
                 Self::NewProto | Self::OldProto => {}

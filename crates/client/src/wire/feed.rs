@@ -7,9 +7,9 @@ use nuncio_protocol::StreamResponse;
 use nuncio_protocol::codec::DecodeError;
 use reqwest::{Response, Url};
 
+use super::arriving::Arriving;
 use super::dialect::Dialect;
 use super::grpc::Messages;
-use super::redis::Replies;
 use super::{agent, jsonrpc, rest, small_enough, unreadable};
 use crate::error::ClientError;
 use crate::http::{Http, protocol, shown, within};
@@ -56,7 +56,7 @@ enum Source {
     Events { response: Box<Response>, parser: Box<Parser> },
     Single(Option<Box<StreamResponse>>),
     Messages { messages: Box<Messages>, ahead: Option<Event> },
-    Replies(Box<Replies>, Option<Box<Event>>),
+    Replies(Box<Arriving>, Option<Box<Event>>),
 }
 
 impl Feed {
@@ -87,7 +87,7 @@ impl Feed {
     }
 
     /// Replies that come one by one.
-    pub(super) fn replies(http: Arc<Http>, url: Url, framing: Framing, dialect: Dialect, replies: Replies) -> Self {
+    pub(super) fn replies(http: Arc<Http>, url: Url, framing: Framing, dialect: Dialect, replies: Arriving) -> Self {
         Self { http, url, framing, dialect, source: Source::Replies(Box::new(replies), None) }
     }
 

@@ -1,5 +1,6 @@
 //! A2A over JSON-RPC: every call is a POST to one address.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nuncio_protocol::codec::{DecodeError, Raw};
@@ -16,9 +17,9 @@ use crate::http::{Ask, Http, protocol};
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Numbers the calls of one interface.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct JsonRpc {
-    ids: AtomicU64,
+    ids: Arc<AtomicU64>,
 }
 
 #[derive(Deserialize)]
@@ -68,6 +69,7 @@ fn method(call: &Call<'_>, dialect: Dialect) -> Option<&'static str> {
         Call::PushGet(_) => ("GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get"),
         Call::PushList(_) => ("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"),
         Call::PushDelete(_) => ("DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete"),
+        Call::Card(_) => ("GetAgentCard", "GetAgentCard"),
         Call::ExtendedCard(_) => ("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"),
     };
     let name = if dialect == Dialect::New { new } else { old };

@@ -91,6 +91,7 @@ impl Rest {
                 let path = format!("{}/{}", hooks(&request.task_id), segment(request.id.as_str()));
                 (if matches!(call, Call::PushGet(_)) { Method::GET } else { Method::DELETE }, path, Vec::new())
             }
+            Call::Card(_) => (Method::GET, ".well-known/agent-card.json".into(), Vec::new()),
             Call::ExtendedCard(_) if dialect == Dialect::New => (Method::GET, "extendedAgentCard".into(), Vec::new()),
             Call::ExtendedCard(_) => (Method::GET, "card".into(), Vec::new()),
         };
@@ -124,7 +125,7 @@ fn tenant<'a>(call: &Call<'a>) -> &'a str {
         Call::PushCreate(config) => &config.tenant,
         Call::PushGet(request) | Call::PushDelete(request) => &request.tenant,
         Call::PushList(request) => &request.tenant,
-        Call::ExtendedCard(request) => &request.tenant,
+        Call::ExtendedCard(request) | Call::Card(request) => &request.tenant,
     }
 }
 

@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
+use nuncio_server::auth::validity;
 use nuncio_server::metrics::Metrics;
 use nuncio_server::store::Store;
+use nuncio_server::tls::read_certificates;
+use nuncio_server::{UnixOptions, UnixSocket};
 use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
-use crate::commands::serve;
-use crate::config::{self, Config};
+use crate::commands::serve::{self, door};
+use crate::config::{self, Config, Transport};
 use crate::failure::Failure;
 use crate::output::print;
 
@@ -17,9 +20,11 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     let checks = [
         ("configuration", Ok("every key is known and has a value that fits".to_owned())),
         ("address", address(config).await),
+        ("socket", socket(config).await),
         ("data folder", data_folder(config)),
         ("store", store(config).await),
-        ("access", Ok(access(config))),
+        ("access", access(config)),
+        ("certificate", certificate(config)),
     ];
     let mut failed = 0;
     for (name, result) in &checks {
@@ -36,6 +41,9 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
 }
 
 async fn address(config: &Config) -> Result<String, String> {
+    if !config.has_http_port() {
+        return Ok("not needed: HTTP is not served".into());
+    }
     let (host, port) = (&config.host, config.port);
     match TcpListener::bind((host.as_str(), port)).await {
         Ok(_) => Ok(format!("{host}:{port} is free")),
@@ -44,6 +52,15 @@ async fn address(config: &Config) -> Result<String, String> {
         }
         Err(error) => Err(format!("{host}:{port} cannot be used: {error}")),
     }
+}
+
+/// Opens the socket as `serve` would, and closes it again.
+async fn socket(config: &Config) -> Result<String, String> {
+    let Some(path) = config.socket_path.as_ref().filter(|_| config.serves(Transport::Unix)) else {
+        return Ok("not needed: no Unix socket is served".into());
+    };
+    let opened = UnixSocket::open(path, UnixOptions::default()).await;
+    opened.map(|socket| format!("{} can be opened", socket.path().display())).map_err(|error| error.to_string())
 }
 
 fn data_folder(config: &Config) -> Result<String, String> {
@@ -77,9 +94,28 @@ async fn store(config: &Config) -> Result<String, String> {
     checked.map(|()| "opens, and takes writes".into())
 }
 
-fn access(config: &Config) -> String {
-    match config.callers.len() {
-        0 => format!("open to everyone who reaches {}", config.host),
-        n => format!("{n} bearer token(s)"),
+/// Reads everything that callers are checked with, as `serve` would.
+fn access(config: &Config) -> Result<String, String> {
+    door::auth(config).map_err(|failure| failure.to_string())?;
+    Ok(door::describe(config))
+}
+
+/// How long before its end a certificate is worth a word.
+const SOON: i64 = 14 * 24 * 60 * 60;
+
+fn certificate(config: &Config) -> Result<String, String> {
+    let Some(files) = &config.tls else { return Ok("none: HTTP is plain".into()) };
+    door::tls(config).map_err(|failure| failure.to_string())?;
+    let all = read_certificates(&files.cert).map_err(|error| error.to_string())?;
+    let validity = all.first().and_then(|first| validity(first)).ok_or("its dates cannot be read")?;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let left = validity.until - i64::try_from(now).unwrap_or(i64::MAX);
+    let days = left / (24 * 60 * 60);
+    let cert = files.cert.display();
+    match left {
+        left if left <= 0 => Err(format!("{cert} has expired: get a new one")),
+        _ if validity.until - left < validity.from => Err(format!("{cert} is not valid yet: check the clock")),
+        left if left < SOON => Ok(format!("{cert} is good for {days} more days: renew it soon")),
+        _ => Ok(format!("{cert} is good for {days} more days")),
     }
 }

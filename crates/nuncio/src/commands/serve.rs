@@ -16,7 +16,7 @@ use nuncio_server::push::sign::Signer;
 use nuncio_server::push::{PushEvents, PushOptions, Queue, RedisOptions, Retry};
 use nuncio_server::store::sqlite::{self, SqliteOptions};
 use nuncio_server::store::{MemoryStore, SqliteStore, Store, StoreError};
-use nuncio_server::{CardFormat, CardOptions, HttpOptions, Server, ServerOptions, Token};
+use nuncio_server::{AuthOptions, CardFormat, CardOptions, HttpOptions, Server, ServerOptions};
 use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
@@ -24,6 +24,7 @@ use crate::config::{self, Config, PushBackend};
 use crate::failure::{Failure, Kind};
 
 pub(crate) mod agents;
+pub(crate) mod door;
 mod trust;
 mod ways;
 
@@ -41,12 +42,14 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
         tracing::warn!(processes = left, "programs that an earlier server left running were ended");
     }
     let roster = agents::roster(config, &kin).await.map_err(|text| Failure::usage(vec![text]))?;
-    let mut options = options(config, artifacts);
+    let mut options = options(config, artifacts, door::auth(config)?);
+    options.tls = door::tls(config)?;
     options.engine.push = push(config, address)?;
     options.card.signing = trust::signing(config)?;
     options.audit = trust::audit(config)?;
     let server = Server::with_agents(roster, store, options, metrics);
     ways::announce(config, address);
+    door::reload_on_hangup(server.reloader());
     server.run(listeners, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
 }
 
@@ -94,7 +97,7 @@ async fn open_artifacts(config: &Config) -> Result<Artifacts, Failure> {
     Ok(artifacts)
 }
 
-fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
+fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOptions {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     ServerOptions {
         engine: EngineOptions {
@@ -133,6 +136,8 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             idle_timeout: config.idle_timeout,
             keep_alive: config.keep_alive,
             lenient_version: config.lenient_version,
+            allowed_hosts: config.allowed_hosts.clone(),
+            cors_origins: config.cors_origins.clone(),
             ws_path: Some(config.ws_path.clone()),
         },
         card: CardOptions {
@@ -147,13 +152,11 @@ fn options(config: &Config, artifacts: Artifacts) -> ServerOptions {
             no_streaming: false,
             extended: trust::extended(config),
             signing: None,
+            https: false,
         },
         profile: config.dialect,
-        tokens: config
-            .callers
-            .iter()
-            .map(|caller| Token { name: caller.name.as_str().into(), secret: caller.token.expose().into() })
-            .collect(),
+        auth,
+        tls: None,
         audit: None,
         drain_timeout: config.drain_timeout,
     }
@@ -176,6 +179,8 @@ fn push(config: &Config, address: Option<SocketAddr>) -> Result<Option<PushOptio
         config::PushEvents::Status => PushEvents::Status,
         config::PushEvents::Terminal => PushEvents::Terminal,
     };
+    options.interval = config.push_interval;
+    options.token_as_bearer = config.push_token_as_bearer;
     options.timeout = config.push_timeout;
     options.retry = Retry {
         first: config.push_retry_delay,
@@ -191,7 +196,8 @@ fn push(config: &Config, address: Option<SocketAddr>) -> Result<Option<PushOptio
     if config.store != config::Store::Memory {
         let keyring = Keyring::open_in(&config.data_dir, environment).map_err(unusable)?;
         options.keyring = Some(Arc::new(keyring));
-        let issuer = config.public_url.clone().or_else(|| Some(format!("http://{}", address?)));
+        let own = || Some(format!("{}://{}", door::scheme(config), address?));
+        let issuer = config.public_url.clone().or_else(own);
         let issuer = issuer.unwrap_or_else(|| "nuncio".to_owned());
         let signer = Signer::open_in(&config.data_dir, environment, issuer).map_err(unusable)?;
         options.signer = Some(Arc::new(signer));
@@ -240,6 +246,8 @@ fn exposure(config: &Config) -> Exposure {
     Exposure {
         thinking: config.thinking_exposure.contains(&config::Thinking::Raw),
         tools: config.thinking_exposure.contains(&config::Thinking::ToolTrace),
+        summaries: config.tool_input_summary,
+        no_paths: config.safe_mode,
     }
 }
 

@@ -1,22 +1,28 @@
 //! Rules that concern several keys, or the world outside of the file.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use nuncio_server::auth::read_secret;
 
 use super::Config;
 use super::address::is_loopback;
-use super::kind::check_token;
+use super::door;
 use super::layers::Sources;
 use super::problem::{Origin, Problem, Source, Spot};
 use super::secret::Secret;
-use super::types::{Caller, PushBackend, TokenSource, Transport};
-
-/// No token is longer than this.
-const LONGEST_TOKEN: u64 = 64 * 1024;
+use super::types::{Caller, NamedToken, PushBackend, TokenSource, Transport};
 
 /// The keys that decide who may come in.
-const DOOR: [&str; 5] = ["host", "allow-open", "token", "token-file", "tokens"];
+const DOOR: [&str; 10] = [
+    "host",
+    "allow-open",
+    "token",
+    "token-file",
+    "tokens",
+    "basic-username",
+    "basic-password",
+    "api-key",
+    "oidc",
+    "client-ca",
+];
 
 /// Checks the rules and fills in the callers.
 pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<Problem>) {
@@ -24,9 +30,10 @@ pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<P
     config.callers = callers(config, sources, problems);
     // A wrong token is one problem, not two.
     let readable = problems.len() == before && DOOR.iter().all(|key| sources.contains_key(key));
+    door::rules(config, sources, problems);
     let grpc = config.grpc_host.as_ref().filter(|_| config.has_grpc_port()).map(|host| ("grpc-host", host));
     let ports = config.has_http_port().then_some(("host", &config.host)).into_iter().chain(grpc);
-    let open = config.callers.is_empty() && !config.allow_open;
+    let open = config.is_open() && !config.allow_open;
     for (key, host) in ports.filter(|(_, host)| readable && open && !is_loopback(host)) {
         let message = format!(
             "`{host}` can be reached from other machines, and no token protects it; set `token`, \
@@ -77,18 +84,18 @@ impl Config {
 fn callers(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) -> Vec<Caller> {
     let mut callers: Vec<Caller> = Vec::new();
     let single = single(config, sources, problems).map(|(key, source)| {
-        let name = "default".to_owned();
-        (name, source, spot(sources, key))
+        let token = NamedToken { name: "default".to_owned(), source, groups: Vec::new(), scopes: None };
+        (token, spot(sources, key))
     });
     let list = config.tokens.iter().enumerate().map(|(index, token)| {
         let spot = spot(sources, "tokens").item(index, None);
-        (token.name.clone(), token.source.clone(), spot)
+        (token.clone(), spot)
     });
-    for (name, source, spot) in single.into_iter().chain(list) {
-        let token = match source {
-            TokenSource::Value(secret) => secret,
-            TokenSource::File(path) => match read_token(&path) {
-                Ok(secret) => secret,
+    for (NamedToken { name, source, groups, scopes }, spot) in single.into_iter().chain(list) {
+        let (token, file) = match source {
+            TokenSource::Value(secret) => (secret, None),
+            TokenSource::File(path) => match read_secret(&path) {
+                Ok(secret) => (Secret(secret), Some(path)),
                 Err(message) => {
                     problems.push(spot.problem(message));
                     continue;
@@ -98,7 +105,7 @@ fn callers(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) -> V
         if let Some(message) = clash(&callers, &name, &token) {
             problems.push(spot.problem(message));
         }
-        callers.push(Caller { name, token });
+        callers.push(Caller { name, token, file, groups, scopes });
     }
     callers
 }
@@ -142,31 +149,7 @@ fn rank(origin: &Origin) -> u8 {
     }
 }
 
-/// Reads a file that holds one token and that only its owner may read.
-fn read_token(path: &Path) -> Result<Secret, String> {
-    let shown = path.display();
-    let unreadable = |error| format!("cannot read `{shown}`: {error}");
-    // Asked before opening: opening a pipe would wait for its other end.
-    if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err(format!("`{shown}` is not a file"));
-    }
-    let file = File::open(path).map_err(unreadable)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = file.metadata().map_err(unreadable)?.permissions().mode();
-        if mode & 0o066 != 0 {
-            return Err(format!("other users can read `{shown}`; run `chmod 600 {shown}`"));
-        }
-    }
-    let mut text = String::new();
-    file.take(LONGEST_TOKEN).read_to_string(&mut text).map_err(unreadable)?;
-    let token = text.trim();
-    check_token(token).map_err(|message| format!("`{shown}`: {message}"))?;
-    Ok(Secret(token.to_owned()))
-}
-
-fn spot<'a>(sources: &'a Sources, key: &'static str) -> Spot<'a> {
+pub(super) fn spot<'a>(sources: &'a Sources, key: &'static str) -> Spot<'a> {
     let source = sources.get(key).unwrap_or(&Source::DEFAULT);
     Spot { key: key.to_owned(), origin: &source.origin, line: source.line, home: None }
 }

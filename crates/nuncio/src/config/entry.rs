@@ -2,6 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
+use super::door::Names;
 use super::kind::{Flag, Kind, Path, SecretText, Text, fail};
 use super::list::{items, list_or_null};
 use super::node::{Field, Node, Value};
@@ -36,11 +37,20 @@ impl Kind for Tokens {
     }
 
     fn show(&self, value: &Self::Value) -> Json {
-        let one = |token: &NamedToken| match &token.source {
-            TokenSource::Value(secret) => json!({"name": token.name, "token": secret}),
-            TokenSource::File(path) => {
-                json!({"name": token.name, "token-file": path.to_string_lossy()})
+        let one = |token: &NamedToken| {
+            let mut entry = match &token.source {
+                TokenSource::Value(secret) => json!({"name": token.name, "token": secret}),
+                TokenSource::File(path) => {
+                    json!({"name": token.name, "token-file": path.to_string_lossy()})
+                }
+            };
+            if !token.groups.is_empty() {
+                entry["groups"] = json!(token.groups);
             }
+            if let Some(scopes) = &token.scopes {
+                entry["scopes"] = json!(scopes);
+            }
+            entry
         };
         list_or_null(value.iter().map(one).collect())
     }
@@ -52,6 +62,8 @@ impl Kind for Tokens {
                 "name": {"type": "string", "minLength": 1, "description": "Name of the caller."},
                 "token": {"type": "string", "minLength": 1, "description": "The token itself."},
                 "token-file": {"type": "string", "description": "File that holds the token."},
+                "groups": {"type": "array", "items": {"type": "string"}, "description": "Groups of the caller."},
+                "scopes": {"type": "array", "items": {"type": "string"}, "description": "What the caller may do."},
                 "token_file": {"$ref": "#/properties/tokens/items/properties/token-file"},
             },
             "required": ["name"],
@@ -61,7 +73,7 @@ impl Kind for Tokens {
 }
 
 fn token(node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<NamedToken> {
-    let fields = record(node, spot, &["name", "token", "token-file"], problems)?;
+    let fields = record(node, spot, &["name", "token", "token-file", "groups", "scopes"], problems)?;
     let read = |name| fields.iter().find(|(known, _)| *known == name);
     let name = match read("name") {
         Some((_, field)) => Text.read(&field.node, &spot.child("name", field.line), problems),
@@ -79,7 +91,20 @@ fn token(node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Na
         }
         _ => fail(problems, spot.problem("give either `token` or `token-file`")),
     };
-    Some(NamedToken { name: name?, source: source? })
+    let mut names = |key| {
+        let (_, field) = read(key)?;
+        Names.read(&field.node, &spot.child(key, field.line), problems)
+    };
+    let (groups, scopes) = (names("groups").unwrap_or_default(), names("scopes"));
+    let name = name.filter(|name| {
+        // Those of other schemes have one, and must never be the same.
+        let is_plain = !name.contains(':');
+        if !is_plain {
+            problems.push(spot.problem("`name`: a name has no `:` in it"));
+        }
+        is_plain
+    });
+    Some(NamedToken { name: name?, source: source?, groups, scopes })
 }
 
 /// Extensions that the card declares.

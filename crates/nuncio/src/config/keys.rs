@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use nuncio_server::Profile;
+use nuncio_server::auth::CertificateName;
 use nuncio_server::engine::approval::Rule;
 use nuncio_server::present::Style;
 use serde_json::Value as Json;
@@ -17,6 +18,7 @@ use super::address::{Host, PublicUrl, StoreUrl};
 use super::agents::{AGENTS, AgentList, CommandLine, Folders, Rules, Variables};
 use super::card::{MediaTypes, Skills};
 use super::choice::Choice;
+use super::door::{Certificate, HeaderText, Names, Oidc, Origins, PasswordText, Providers, ScopeRows, TlsFiles};
 use super::entry::{Extensions, Tokens};
 use super::kind::{Count, Flag, Kind, Maybe, Path, Port, SecretText, Size, Text, Time, TimeOrOff};
 use super::layers::{Layers, Sources, default_of};
@@ -104,7 +106,7 @@ macro_rules! keys {
 }
 
 keys! {
-    /// Address or name to listen on. Anything but a loopback address needs a token, or `allow-open`.
+    /// Address or name to listen on. Anything but a loopback address needs callers who prove who they are, or `allow-open`.
     ["host"] host: String, Host, "127.0.0.1";
     /// Port to listen on. 0 takes any free port.
     ["port"] port: u16, Port, "41242";
@@ -130,15 +132,17 @@ keys! {
     ["response-stream"] response_stream: String, Text, "iac-code:a2a:responses";
     /// Redis consumer group of the servers that share the requests.
     ["consumer-group"] consumer_group: String, Text, "iac-code";
-    /// Whom the server stands in for, and a set of defaults: `nuncio`, `iac-code`, or the path of a file of one's own.
+    /// Whom the server stands in for, and a set of defaults: `nuncio`, `iac-code`, `proto-agent`, `liquid-crypto`, `coding-agent`, or the path of a file of one's own.
     ["profile"] profile: String, ProfileName, "nuncio";
-    /// Wire form of what agents report: `nuncio` or `iac-code`.
+    /// Wire form of what agents report: `nuncio`, `iac-code`, `proto-agent` or `coding-agent`.
     ["presenter"] presenter: Style, Choice { what: "presenter", names: &[
-        ("nuncio", Style::Nuncio), ("iac-code", Style::IacCode),
+        ("nuncio", Style::Nuncio), ("iac-code", Style::IacCode), ("proto-agent", Style::ProtoAgent),
+        ("coding-agent", Style::CodingAgent),
     ] }, "nuncio";
-    /// Whose rules for paths, ids, tasks and conversations hold: `nuncio` or `iac-code`.
+    /// Whose rules for paths, ids, tasks and conversations hold: `nuncio`, `iac-code`, `proto-agent`, `liquid-crypto` or `coding-agent`.
     ["dialect"] dialect: Profile, Choice { what: "dialect", names: &[
-        ("nuncio", Profile::Nuncio), ("iac-code", Profile::IacCode),
+        ("nuncio", Profile::Nuncio), ("iac-code", Profile::IacCode), ("proto-agent", Profile::ProtoAgent),
+        ("liquid-crypto", Profile::LiquidCrypto), ("coding-agent", Profile::CodingAgent),
     ] }, "nuncio";
     /// Agent to serve: `demo`, `claude-code`, `codex`, `codex-exec`, `cursor`, `opencode`, `gemini`, `qwen`, `vibe`, `goose`, `generic`, `acp` or `upstream`.
     ["agent"] agent: AgentKind, AGENTS, "demo";
@@ -208,8 +212,40 @@ keys! {
     ["token"] token: Option<Secret>, Maybe(SecretText);
     /// File that holds that token. Nobody but its owner may read it.
     ["token-file"] token_file: Option<PathBuf>, Maybe(Path);
-    /// List of callers, each `{name, token}` or `{name, token-file}`.
+    /// List of callers, each `{name, token}` or `{name, token-file}`, with `groups` and `scopes` if need be.
     ["tokens"] tokens: Vec<NamedToken>, Tokens;
+    /// Name of a caller who comes with HTTP Basic. It needs `basic-password`.
+    ["basic-username"] basic_username: Option<String>, Maybe(Text);
+    /// Password of that caller.
+    ["basic-password"] basic_password: Option<Secret>, Maybe(PasswordText);
+    /// API key of one caller.
+    ["api-key"] api_key: Option<Secret>, Maybe(SecretText);
+    /// Header that the API key stands in.
+    ["api-key-header"] api_key_header: String, HeaderText, "X-API-Key";
+    /// Parameter of the query that the API key may stand in as well. Queries end up in logs: prefer the header.
+    ["api-key-query"] api_key_query: Option<String>, Maybe(Text);
+    /// Cookie that the API key may stand in as well.
+    ["api-key-cookie"] api_key_cookie: Option<String>, Maybe(Text);
+    /// Provider of identities whose tokens are taken, or a list of them: `{issuer, audience, …}`.
+    ["oidc"] oidc: Vec<Oidc>, Providers;
+    /// Operations that each scope allows, such as `{reader: [GetTask, ListTasks]}`. Without it, `a2a:read`, `a2a:write`, `a2a:push` and `a2a:metrics`.
+    ["scopes"] scopes: Option<Vec<(String, Vec<String>)>>, ScopeRows;
+    /// List of groups whose members see each other's tasks. Whoever is in several of them belongs to the first.
+    ["shared-groups"] shared_groups: Vec<String>, Names;
+    /// Certificate of the server, `{cert, key}`: two files in PEM, read again when they change. Without it, plain HTTP.
+    ["tls"] tls: Option<TlsFiles>, Certificate;
+    /// File with the authorities, in PEM, whose certificates prove who a client is. It needs `tls`.
+    ["client-ca"] client_ca: Option<PathBuf>, Maybe(Path);
+    /// Part of a client's certificate that is his name: `subject` (its common name) or `san` (the first alternative name).
+    ["client-name"] client_name: CertificateName, Choice { what: "value", names: &[
+        ("subject", CertificateName::Subject), ("san", CertificateName::Alternative),
+    ] }, "subject";
+    /// Whether the card is shown only to callers who may come in.
+    ["protect-card"] protect_card: bool, Flag, "false";
+    /// Names that this server is reached by: a list, or names with commas. A server on a loopback address answers to no others but `localhost`, its address and the host of `public-url`.
+    ["allowed-hosts"] allowed_hosts: Vec<String>, Hosts;
+    /// Web pages that may use this server: origins such as `https://console.example`, or `*` for all.
+    ["cors-origins"] cors_origins: Vec<String>, Origins;
     /// Address that the card tells to clients, if it is not the one listened on.
     ["public-url"] public_url: Option<String>, Maybe(PublicUrl);
     /// List of IP addresses and networks whose `X-Forwarded-*` headers are believed.
@@ -228,7 +264,7 @@ keys! {
     ["signing-keys"] signing_keys: Vec<KeyEntry>, SigningKeys;
     /// Whether the card is signed a second time in the form that the SDKs for Python and JavaScript verify.
     ["signing-sdk-form"] signing_sdk_form: bool, Flag, "false";
-    /// Whether to serve everybody on a non-loopback address when there is no token.
+    /// Whether to serve everybody on a non-loopback address when nobody has to prove who he is.
     ["allow-open"] allow_open: bool, Flag, "false";
     /// List of the only tenants that exist. Without it, any.
     ["tenants"] tenants: Vec<String>, Tenants;
@@ -236,6 +272,10 @@ keys! {
     ["extensions"] extensions: Vec<Extension>, Extensions;
     /// What clients see of the agent's thinking: `raw-thinking`, `tool-trace`, a list of them, `all` or `none`.
     ["thinking-exposure"] thinking_exposure: Vec<Thinking>, Exposure, "tool-trace";
+    /// What clients of `iac-code` see of what tools are given: `full`, or only a `summary` of its fields.
+    ["tool-input"] tool_input_summary: bool, Choice { what: "value", names: &[("full", false), ("summary", true)] }, "full";
+    /// Whether clients of `iac-code` see `[PATH]` instead of absolute paths. In failures they always do.
+    ["safe-mode"] safe_mode: bool, Flag, "false";
     /// Whether every permission that the agent asks for is granted without asking anybody.
     ["auto-approve-permissions"] auto_approve_permissions: bool, Flag, "false";
     /// Whether callers are asked for permissions that nothing else decides. If not, those are refused.
@@ -259,6 +299,10 @@ keys! {
     ["push-allowed-hosts"] push_allowed_hosts: Vec<String>, Hosts;
     /// Networks outside of the public internet that webhooks may lead to: a list, or blocks with commas.
     ["push-allowed-cidrs"] push_allowed_cidrs: Vec<IpNet>, Blocks;
+    /// How far apart the notifications are that tell a webhook of a task on its way. Of what comes between, the newest is sent; the end of a task is told at once. For profiles whose notifications are statuses.
+    ["push-interval"] push_interval: Duration, Time { zero: true }, "0s";
+    /// Whether the token of a webhook goes out as `Authorization: Bearer`, before all other credentials.
+    ["push-token-as-bearer"] push_token_as_bearer: bool, Flag, "false";
     /// How long a webhook may take to answer.
     ["push-timeout"] push_timeout: Duration, Time { zero: false }, "10s";
     /// Pause after the first failed attempt at a webhook. It doubles with every further one.

@@ -20,11 +20,16 @@ const PREFIX: &str = "NUNCIO_";
 /// A key, the name of the environment variable that other programs use for the same, and how its values read here.
 type OldVariable = (&'static str, &'static str, fn(&str) -> String);
 
-const OLD_VARIABLES: [OldVariable; 16] = [
+const OLD_VARIABLES: [OldVariable; 24] = [
     ("push-allowed-hosts", "PUSH_NOTIFICATION_ALLOWED_HOSTS", same),
     ("push-allowed-cidrs", "PUSH_NOTIFICATION_ALLOWED_CIDRS", same),
     ("token", "IACCODE_A2A_HTTP_TOKEN", same),
+    ("basic-username", "IACCODE_A2A_BASIC_USERNAME", same),
+    ("basic-password", "IACCODE_A2A_BASIC_PASSWORD", same),
+    ("api-key", "IACCODE_A2A_API_KEY", same),
+    ("api-key-header", "IACCODE_A2A_API_KEY_HEADER", same),
     ("workspace-roots", "IACCODE_A2A_ALLOWED_CWDS", paths),
+    ("safe-mode", "IAC_CODE_A2A_SAFE_MODE", truth),
     ("text-types", "IACCODE_A2A_TEXT_MIME_TYPES", same),
     ("binary-types", "IACCODE_A2A_MULTIMODAL_MIME_TYPES", same),
     ("agent", "AGENT_ADAPTER", same),
@@ -37,6 +42,9 @@ const OLD_VARIABLES: [OldVariable; 16] = [
     ("silence-timeout", "AGENT_IDLE_EXIT_MS", milliseconds),
     ("auto-approve-permissions", "AGENT_FORCE", truth),
     ("context-pack", "WORKSPACE_ENABLED", truth),
+    ("token", "A2A_AUTH_TOKEN", same),
+    ("public-url", "A2A_PUBLIC_URL", same),
+    ("allow-open", "PROTOAGENT_ALLOW_OPEN", truth),
 ];
 
 fn same(text: &str) -> String {

@@ -12,9 +12,12 @@ use super::node::Node;
 use super::problem::{Origin, Spot};
 
 /// The profiles that everybody has, by name.
-const SHIPPED: [(&str, &str); 2] = [
+const SHIPPED: [(&str, &str); 5] = [
     ("nuncio", include_str!("../../profiles/nuncio.yaml")),
     ("iac-code", include_str!("../../profiles/iac-code.yaml")),
+    ("proto-agent", include_str!("../../profiles/proto-agent.yaml")),
+    ("liquid-crypto", include_str!("../../profiles/liquid-crypto.yaml")),
+    ("coding-agent", include_str!("../../profiles/coding-agent.yaml")),
 ];
 
 /// So many profiles may extend one another.

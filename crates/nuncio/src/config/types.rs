@@ -197,6 +197,10 @@ pub(crate) struct NamedToken {
     pub(crate) name: String,
     /// Where the token is.
     pub(crate) source: TokenSource,
+    /// The groups that the caller is in.
+    pub(crate) groups: Vec<String>,
+    /// What the caller may do; everything if it is not said.
+    pub(crate) scopes: Option<Vec<String>>,
 }
 
 /// A token, or the file that holds it.
@@ -213,6 +217,10 @@ pub(crate) struct Caller {
     pub(crate) name: String,
     /// What the caller presents as bearer token.
     pub(crate) token: Secret,
+    /// The file that the token is from.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) groups: Vec<String>,
+    pub(crate) scopes: Option<Vec<String>>,
 }
 
 /// An extension that the card declares.

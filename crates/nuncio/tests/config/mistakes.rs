@@ -192,10 +192,42 @@ fn tokens_are_distinct_and_named() {
         ("token: x\ntokens: [{name: default, token: y}]", "names must differ"),
         ("token: x\ntoken-file: y", "`token` is set as well"),
         ("tokens: x", "expected a list of `{name, token}`, found text"),
+        ("tokens: [{name: 'oidc:a', token: x}]", "a name has no `:`"),
+        ("tokens: [{name: a, token: x, scopes: [b]}]", "there is no scope `b`"),
     ] {
         let problem = problem(file);
         assert!(problem.contains(message), "{problem}");
     }
+}
+
+#[test]
+fn what_lets_callers_in_is_whole() {
+    for (file, message) in [
+        ("basic-username: a", "it needs `basic-password` as well"),
+        ("basic-password: a", "it needs `basic-username` as well"),
+        ("basic-username: 'a:b'\nbasic-password: c", "a name has no `:`"),
+        ("api-key-query: key", "it needs `api-key` as well"),
+        ("api-key: k\napi-key-header: 'a b'", "the name of a header"),
+        ("client-ca: a.pem", "it needs `tls` as well"),
+        ("tls: {cert: a}", "`key` is missing"),
+        ("oidc: {audience: a}", "`issuer` is missing"),
+        ("oidc: {issuer: 'https://a'}", "`audience` is missing"),
+        ("oidc: {issuer: 'https://a', audience: b, algorithms: [none]}", "`none` is not an algorithm"),
+        ("oidc: {issuer: 'https://a', audience: b, jwks-url: 'https://c', secret: d}", "give one of `jwks-url`"),
+        ("oidc: {issuer: 'https://a', audience: b, name: basic}", "cannot be the name of a provider"),
+        ("oidc: {issuer: 'https://a', audience: b, isuer: c}", "did you mean `issuer`?"),
+        ("scopes: {a: [GetTasks]}", "`GetTasks` is no operation"),
+        ("cors-origins: [console.example]", "is not an origin"),
+    ] {
+        let problem = problem(file);
+        assert!(problem.contains(message), "{file}: {problem}");
+    }
+    let door = ["api-key: k", "basic-username: a\nbasic-password: b c", "oidc: {issuer: 'https://a', audience: b}"];
+    for file in door {
+        assert_eq!(Place::new(&format!("host: 0.0.0.0\n{file}")).problems(&[]), Vec::<String>::new(), "{file}");
+    }
+    let place = Place::new("").with("IACCODE_A2A_BASIC_USERNAME", "a").with("IACCODE_A2A_BASIC_PASSWORD", "b");
+    assert_eq!(place.problems(&["--host", "0.0.0.0"]), Vec::<String>::new());
 }
 
 #[test]

@@ -39,6 +39,7 @@ use self::turn::{End, Run};
 use super::process::child::{Child, Start};
 use super::process::environment::environment;
 use super::process::kin::Kin;
+use super::redact::redact;
 use super::workplace::Workplace;
 use super::{Agent, AgentError, Arrival, OnCrash, Pending, Session, Turn};
 use crate::workspace::Workspace;
@@ -183,7 +184,7 @@ impl AcpAgent {
         };
         match opened {
             Ok(opened) => Ok(Some(opened)),
-            Err(OpenError::Failed(text)) => Err(AgentError::Failed(text)),
+            Err(OpenError::Failed(text)) => Err(AgentError::Failed(redact(&text, workspace.path()))),
             Err(OpenError::AuthRequired(text)) => turn.require_auth(text).await.map(|()| None),
         }
     }
@@ -204,7 +205,7 @@ impl AcpAgent {
         let mut run = Run::begin(turn, attached, workspace.path(), blocks);
         let answer = match run.follow(self.options.grace).await {
             Ok(End::Answered(answer)) => answer,
-            Ok(End::Gone(why)) => return (false, Err(AgentError::Failed(why))),
+            Ok(End::Gone(why)) => return (false, Err(AgentError::Failed(redact(&why, workspace.path())))),
             Ok(End::Stopped { quietly }) => return (quietly, Err(AgentError::Stopped)),
             Err(error) => return (false, Err(error)),
         };

@@ -183,7 +183,7 @@ async fn small_contents_stay_in_the_events_and_large_ones_become_urls() {
     let (dir, [disk, _]) = shelves();
     let artifacts = Artifacts { store: disk, inline_max: 4, ..Artifacts::default() };
     artifacts.reached_at("https://agents.example/x/");
-    artifacts.listening_at(([127, 0, 0, 1], 1).into());
+    artifacts.listening_at(([127, 0, 0, 1], 1).into(), false);
     let id = TaskId::from("t");
     let mut small = Part::from(Content::Raw("four".into()));
     artifacts.attach(&place(&id, 0), &mut small).await.expect("nothing to do");
@@ -219,7 +219,7 @@ async fn small_contents_stay_in_the_events_and_large_ones_become_urls() {
 #[test]
 fn a_server_on_every_address_names_one_that_clients_can_use() {
     let artifacts = Artifacts::default();
-    artifacts.listening_at(([0, 0, 0, 0], 80).into());
+    artifacts.listening_at(([0, 0, 0, 0], 80).into(), false);
     assert_eq!(artifacts.base.get().map(String::as_str), Some("http://127.0.0.1:80"));
 }
 

@@ -15,12 +15,14 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
 use super::body::Body;
+use super::dispatch::not_allowed;
 use super::http::bytes_response;
 use super::range::{self, Range};
 use super::{App, params};
 use crate::artifact::content::{Found, Held, find};
 use crate::artifact::{Blob, Hash};
 use crate::auth::Caller;
+use crate::metrics::Operation;
 use crate::store::Scope;
 
 /// How much of a file is read at once.
@@ -58,9 +60,9 @@ pub(crate) fn wanted(parts: &Parts) -> Option<Wanted<'_>> {
 
 /// Answers a GET or HEAD of an artifact.
 pub(crate) async fn handle(app: &App, parts: &Parts, caller: &Caller, wanted: Wanted<'_>) -> Response<Body> {
-    let scope = Scope { tenant: (&*wanted.tenant).into(), owner: caller.name.clone() };
+    let scope = Scope { tenant: (&*wanted.tenant).into(), owner: caller.owner.clone() };
     let note = app.audit.as_ref().map(|audit| audit.download(caller, &wanted.tenant, &wanted.task));
-    let found = match app.pace.as_ref().map_or(Ok(()), |pace| pace.check(&caller.name, caller.way)) {
+    let found = match may_look(app, caller) {
         Ok(()) => look_up(app, parts, &scope, &wanted).await,
         Err(error) => Err(error),
     };
@@ -75,6 +77,13 @@ pub(crate) async fn handle(app: &App, parts: &Parts, caller: &Caller, wanted: Wa
         Ok(None) => failure(&Error::new(ErrorKind::TaskNotFound, "There is no such artifact")),
         Err(error) => failure(&error),
     }
+}
+
+fn may_look(app: &App, caller: &Caller) -> Result<(), Error> {
+    if !caller.grants.allow(Operation::Get) {
+        return Err(not_allowed(Operation::Get));
+    }
+    app.pace.as_ref().map_or(Ok(()), |pace| pace.check(&caller.name, caller.way))
 }
 
 async fn look_up(

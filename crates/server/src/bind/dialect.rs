@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use nuncio_protocol::{
     Error, ListTaskPushNotificationConfigsResponse, ListTasksResponse, Message, SendMessageResponse, StreamResponse,
-    Task, codec, v03,
+    Task, Value, codec, draft, v03,
 };
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -12,25 +12,88 @@ use super::dispatch::Answer;
 use crate::call::Version;
 use crate::engine::Event;
 use crate::metrics::Binding;
+use crate::profile::{coding_agent, proto_agent};
 
 /// Who is spoken to, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dialect {
     pub(crate) binding: Binding,
     pub(crate) version: Version,
+    pub(crate) accent: Accent,
+}
+
+/// How a server that stands in for another one speaks otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Accent {
+    #[default]
+    Plain,
+    /// Not 1.0 but a draft of it.
+    Draft,
+    /// 0.3 as protoAgent has it.
+    ProtoAgent,
+    /// 0.3 as coding-agent-a2a has it.
+    CodingAgent,
+}
+
+impl Accent {
+    /// What is changed about each object of 0.3, if anything is.
+    fn dress(self) -> Option<fn(&mut Value)> {
+        match self {
+            Self::Plain | Self::Draft => None,
+            Self::ProtoAgent => Some(proto_agent::dress),
+            Self::CodingAgent => Some(coding_agent::dress),
+        }
+    }
+
+    /// Writes an object of 0.3.
+    fn write(self, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+        let Some(dress) = self.dress() else { return write(out) };
+        let mut plain = Vec::with_capacity(512);
+        write(&mut plain);
+        match codec::decode::<Value>(&plain) {
+            Ok(mut tree) => {
+                dress(&mut tree);
+                codec::encode_into(&tree, out);
+            }
+            Err(_) => out.extend_from_slice(&plain),
+        }
+    }
 }
 
 impl Dialect {
     pub(crate) fn rpc(version: Version) -> Self {
-        Self { binding: Binding::JsonRpc, version }
+        Self { binding: Binding::JsonRpc, version, accent: Accent::Plain }
     }
 
     pub(crate) fn rest(version: Version) -> Self {
-        Self { binding: Binding::Rest, version }
+        Self { binding: Binding::Rest, version, accent: Accent::Plain }
+    }
+
+    /// The same with an accent.
+    pub(crate) fn with(self, accent: Accent) -> Self {
+        Self { accent, ..self }
+    }
+
+    fn draft_answer(answer: Answer) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::with_capacity(512);
+        match answer {
+            Answer::Task(task) => draft::write_task(&task.task()?, &mut out),
+            Answer::Sent(task) => draft::write_sent(&SendMessageResponse::Task(task.task()?), &mut out),
+            Answer::Message(message) => draft::write_sent(&SendMessageResponse::Message(message), &mut out),
+            Answer::List(page, _) => draft::write_list(&page, None, &mut out),
+            Answer::Push(config) => draft::write_push_config(&config, &mut out),
+            Answer::PushList(configs) => draft::write_push_configs(&configs, &mut out),
+            Answer::PushDeleted => out.extend_from_slice(b"null"),
+            Answer::Card(card) => codec::encode_into(&*card, &mut out),
+        }
+        Ok(out)
     }
 
     /// An answer that is not a stream.
     pub(crate) fn answer(self, answer: Answer) -> Result<Vec<u8>, Error> {
+        if self.accent == Accent::Draft {
+            return Self::draft_answer(answer);
+        }
         let mut out = Vec::with_capacity(512);
         match (answer, self.version) {
             (Answer::Task(task), Version::V1) => out.extend_from_slice(&task.0),
@@ -79,8 +142,11 @@ impl Dialect {
     /// The form of an event on a stream, made once for all who read it.
     pub(crate) fn event(self, event: &Event) -> Bytes {
         match (self.version, self.binding) {
+            _ if self.accent == Accent::Draft => event.derived(draft::write_event),
             (Version::V1, _) => event.body.clone(),
-            (Version::V03, Binding::JsonRpc) => event.v03(v03::json::write_event),
+            (Version::V03, Binding::JsonRpc) => {
+                event.v03(|event, out| self.accent.write(|out| v03::json::write_event(event, out), out))
+            }
             (Version::V03, _) => event.v03_rest(v03::rest::write_event),
         }
     }
@@ -90,8 +156,11 @@ impl Dialect {
         let event = StreamResponse::Message(message);
         let mut out = Vec::new();
         match (self.version, self.binding) {
+            _ if self.accent == Accent::Draft => draft::write_event(&event, &mut out),
             (Version::V1, _) => codec::encode_into(&event, &mut out),
-            (Version::V03, Binding::JsonRpc) => v03::json::write_event(&event, &mut out),
+            (Version::V03, Binding::JsonRpc) => {
+                self.accent.write(|out| v03::json::write_event(&event, out), &mut out);
+            }
             (Version::V03, _) => v03::rest::write_event(&event, &mut out),
         }
         out
@@ -99,14 +168,14 @@ impl Dialect {
 
     fn write_task(self, task: &Task, out: &mut Vec<u8>) {
         match self.binding {
-            Binding::JsonRpc => v03::json::write_task(task, out),
+            Binding::JsonRpc => self.accent.write(|out| v03::json::write_task(task, out), out),
             _ => v03::rest::write_task(task, out),
         }
     }
 
     fn write_sent(self, sent: &SendMessageResponse, out: &mut Vec<u8>) {
         match self.binding {
-            Binding::JsonRpc => v03::json::write_send_response(sent, out),
+            Binding::JsonRpc => self.accent.write(|out| v03::json::write_send_response(sent, out), out),
             _ => v03::rest::write_send_response(sent, out),
         }
     }
@@ -135,7 +204,19 @@ impl Dialect {
     /// The same under another HTTP status than the usual one, which REST bodies repeat.
     pub(crate) fn error_as(self, error: &Error, status: u16) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
+        let own = match self.accent {
+            Accent::Plain | Accent::Draft => None,
+            Accent::ProtoAgent => proto_agent::error(error),
+            Accent::CodingAgent => coding_agent::error(error),
+        };
+        if let Some(own) = own {
+            codec::encode_into(&own, &mut out);
+            return out;
+        }
         match (self.binding, self.version) {
+            (Binding::JsonRpc, Version::V1) if self.accent == Accent::Draft => {
+                codec::encode_into(&v03::json_error(error), &mut out);
+            }
             (Binding::JsonRpc, Version::V1) => codec::encode_into(&error.jsonrpc(), &mut out),
             (Binding::JsonRpc, Version::V03) => codec::encode_into(&v03::json_error(error), &mut out),
             (_, Version::V1) => codec::encode_into(&error.rest_as(status), &mut out),

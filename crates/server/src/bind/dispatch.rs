@@ -146,7 +146,11 @@ pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Res
     let (operation, version) = (request.operation(), call.version.as_str());
     let span = tracing::debug_span!("call", call = id, ?operation, version, caller = %call.scope);
     let mut note = app.audit.as_ref().map(|audit| audit.begin(&call, operation, request.about()));
-    let done = match app.pace.as_ref().map_or(Ok(()), |pace| pace.check(&call.caller, call.way)) {
+    let may = match call.grants.allow(operation) {
+        true => app.pace.as_ref().map_or(Ok(()), |pace| pace.check(&call.caller, call.way)),
+        false => Err(not_allowed(operation)),
+    };
+    let done = match may {
         Ok(()) => carry_out(app, call, request, note.as_mut()).instrument(span).await,
         Err(error) => Err(error),
     };
@@ -159,6 +163,12 @@ pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Res
         tracing::warn!(call = id, ?operation, version, %error, "a call failed");
     }
     done
+}
+
+/// Said before anything is looked up, so that it tells nothing about what there is.
+pub(crate) fn not_allowed(operation: Operation) -> Error {
+    let text = format!("These credentials do not allow {}: ask for ones with the scope for it", operation.name());
+    Error::new(ErrorKind::PermissionDenied, text).fact("operation", operation.name())
 }
 
 async fn carry_out(app: &App, call: Call, request: Request, note: Option<&mut Note>) -> Result<Outcome, Error> {
@@ -177,7 +187,13 @@ async fn carry_out(app: &App, call: Call, request: Request, note: Option<&mut No
         }
         Request::Cancel(request) => {
             Error::check(request.violations())?;
-            Ok(Outcome::Answer(Answer::Task(app.engine.cancel(&call, &request.id).await?)))
+            let canceled = match app.engine.cancel(&call, &request.id).await {
+                Err(error) if error.kind == ErrorKind::TaskNotCancelable && app.profile.may_cancel_again() => {
+                    app.engine.get(&call, &request.id).await
+                }
+                canceled => canceled,
+            };
+            Ok(Outcome::Answer(Answer::Task(canceled?)))
         }
         Request::Subscribe(request) => subscribe(app, &call, &request).await,
         Request::PushCreate(config) => Ok(Answer::Push(app.engine.put_webhook(&call, &config, false).await?).into()),
@@ -246,7 +262,7 @@ async fn stream(
     check_streaming(app, call)?;
     check_send(app, call, &request)?;
     // Before anything starts: whoever is told to come back must find that nothing was done.
-    let place = app.stream_place(&call.scope.owner)?;
+    let place = app.stream_place(&call.caller)?;
     match app.engine.send(call, request).await? {
         Sent::Message(message) => Ok(Outcome::StreamOfOne(message)),
         Sent::Task(handle) => {
@@ -264,9 +280,10 @@ async fn subscribe(app: &App, call: &Call, request: &SubscribeToTaskRequest) -> 
     let (close, over) = match call.version {
         Version::V1 if app.engine.options.manners.rest_is_over => (Close::WhenInputRequired, Over::Refuse),
         Version::V1 => (Close::WhenOver, Over::Refuse),
+        Version::V03 if app.engine.options.manners.stream_waits => (Close::WhenOver, Over::Show),
         Version::V03 => (Close::WhenInputRequired, Over::Show),
     };
-    let place = app.stream_place(&call.scope.owner)?;
+    let place = app.stream_place(&call.caller)?;
     Ok(Outcome::Stream(app.engine.subscribe(call, &request.id, close, over).await?, place))
 }
 

@@ -22,7 +22,7 @@ use nuncio_protocol::{Error, ErrorKind};
 use super::body::{self, Body};
 use super::http::bytes_response;
 use super::{App, params};
-use crate::auth::{Caller, Denied, Shown};
+use crate::auth::{Caller, Shown, proven};
 use crate::call::Version;
 pub(crate) use frame::framed;
 
@@ -97,12 +97,12 @@ where
     }
     let mut way = app.way(&parts, local, remote);
     way.binding = Some(if service == Service::Envelope { "grpc-jsonrpc" } else { "grpc" });
-    let shown = Shown { headers: &parts.headers, query: None, from: Some(remote.ip()), proven: None };
+    let shown = Shown { headers: &parts.headers, query: None, from: way.client, proven: proven(&parts) };
     let caller = match app.gate.admit(shown).await {
         Ok(caller) => caller.by(way),
         Err(denied) => {
-            app.audit_denied(way, &denied);
-            return Err(unknown(&denied));
+            app.audit_denied(way, denied);
+            return Err(denied.error(HOW));
         }
     };
     if service == Service::Reflection {
@@ -170,10 +170,7 @@ pub(crate) fn nothing_else() -> Response<Body> {
     bytes_response(StatusCode::NOT_FOUND, HeaderValue::from_static("text/plain; charset=utf-8"), text.as_bytes())
 }
 
-fn unknown(denied: &Denied) -> Error {
-    let kind = ErrorKind::from_reason(denied.outcome()).unwrap_or(ErrorKind::Unauthenticated);
-    Error::new(kind, "Credentials are missing, or they are not valid here: send them in the metadata `authorization`")
-}
+const HOW: &str = "Credentials are missing, or they are not valid here: send them in the metadata `authorization`";
 
 /// There is no such method.
 fn no_method() -> Error {

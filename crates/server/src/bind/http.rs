@@ -9,8 +9,8 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, heade
 use nuncio_protocol::{Error, ErrorKind, json};
 
 use super::body::{self, Body};
-use super::{App, artifact, grpc, jsonrpc, params, rest, ws};
-use crate::auth::{Denied, Shown};
+use super::{App, artifact, browser, grpc, jsonrpc, params, rest, ws};
+use crate::auth::{Denied, Shown, proven};
 use crate::call::Version;
 use crate::card::CardSigning;
 use crate::push::sign::Signer;
@@ -26,7 +26,27 @@ where
     B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: std::fmt::Display,
 {
-    let (mut parts, incoming) = request.into_parts();
+    let (parts, incoming) = request.into_parts();
+    let asked = browser::Headers::of(&parts);
+    let mut response = match app.browser.stop(&parts, local) {
+        Some(response) => response,
+        None => answer(app, local, remote, parts, incoming).await,
+    };
+    app.browser.dress(&asked, &mut response);
+    response
+}
+
+async fn answer<B>(
+    app: &Arc<App>,
+    local: SocketAddr,
+    remote: SocketAddr,
+    mut parts: Parts,
+    incoming: B,
+) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
+    B::Error: std::fmt::Display,
+{
     set_tenant_apart(app, &mut parts);
     if let Some(service) = grpc::service(parts.uri.path()) {
         return grpc::handle(app, service, parts, incoming, (local, remote)).await;
@@ -42,15 +62,24 @@ where
     if ws::is_for(app, &parts) {
         return ws::upgrade(app, parts, way).await;
     }
-    let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: Some(remote.ip()), proven: None };
+    let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: way.client, proven: proven(&parts) };
     let caller = match app.gate.admit(shown).await {
         Ok(caller) => caller.by(way),
         Err(denied) => {
-            app.audit_denied(way, &denied);
-            return refuse(denied);
+            app.audit_denied(way, denied);
+            return refuse(app, &parts, denied);
         }
     };
+    if is_card(app, parts.uri.path()) {
+        let mut response = card(app, &parts, local, remote);
+        // Not everybody may see it, so no cache on the way may keep it.
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=60"));
+        return response;
+    }
     if parts.uri.path() == "/metrics" {
+        if !caller.grants.allow_metrics() {
+            return refuse(app, &parts, Denied::Forbidden);
+        }
         return metrics(app, &parts);
     }
     if let Some(wanted) = artifact::wanted(&parts) {
@@ -96,19 +125,29 @@ const JWKS: &str = "/.well-known/jwks.json";
 async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Option<Response<Body>> {
     let readable = parts.method == Method::GET || parts.method == Method::HEAD;
     match parts.uri.path() {
-        "/.well-known/agent-card.json" | "/.well-known/agent.json" if readable => {
-            Some(app.card(params::path_tenant(parts)).response(parts, local, remote))
+        path if is_card(app, path) => (!app.gate.protects_card()).then(|| card(app, parts, local, remote)),
+        "/health" if readable && let Some(own) = app.profile.health(&app.engine.roster().first().name) => {
+            Some(bytes_response(StatusCode::OK, JSON, nuncio_protocol::codec::encode(&own)))
         }
         "/health" if readable => Some(bytes_response(StatusCode::OK, JSON, br#"{"status":"healthy"}"#.as_slice())),
         "/ready" if readable => Some(ready(app).await),
         JWKS if !app.has_keys() => None,
         JWKS if readable => Some(key_set(app)),
         JWKS => Some(method_not_allowed("GET, HEAD")),
-        "/.well-known/agent-card.json" | "/.well-known/agent.json" | "/health" | "/ready" => {
-            Some(method_not_allowed("GET, HEAD"))
-        }
+        "/health" | "/ready" => Some(method_not_allowed("GET, HEAD")),
         _ => None,
     }
+}
+
+fn is_card(app: &App, path: &str) -> bool {
+    path == "/.well-known/agent-card.json" || path == "/.well-known/agent.json" && app.profile.has_old_card()
+}
+
+fn card(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Response<Body> {
+    if parts.method != Method::GET && parts.method != Method::HEAD {
+        return method_not_allowed("GET, HEAD");
+    }
+    app.card(params::path_tenant(parts)).response(parts, local, remote)
 }
 
 /// The keys that notifications and cards are checked with. A new key is looked for when one is unknown, so an old
@@ -156,10 +195,28 @@ pub(crate) fn bytes_response(status: StatusCode, kind: HeaderValue, body: impl I
     response
 }
 
-pub(crate) fn refuse(denied: Denied) -> Response<Body> {
-    let Denied::Unauthorized = denied;
-    let mut response = bytes_response(StatusCode::UNAUTHORIZED, JSON, br#"{"error":"Unauthorized"}"#.as_slice());
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+pub(crate) fn refuse(app: &App, parts: &Parts, denied: Denied) -> Response<Body> {
+    let (status, text) = match denied {
+        Denied::Unauthorized => (StatusCode::UNAUTHORIZED, r#"{"error":"Unauthorized"}"#),
+        Denied::Forbidden => (StatusCode::FORBIDDEN, r#"{"error":"Forbidden"}"#),
+        Denied::TooMany { .. } => (StatusCode::TOO_MANY_REQUESTS, r#"{"error":"Too many wrong credentials"}"#),
+        Denied::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"Credentials cannot be checked now"}"#),
+    };
+    let mut response = match app.profile.refusal(status) {
+        Some(own) => bytes_response(status, JSON, nuncio_protocol::codec::encode(&own)),
+        None => bytes_response(status, JSON, text.as_bytes()),
+    };
+    let headers = response.headers_mut();
+    match denied {
+        Denied::Unauthorized => {
+            for challenge in app.gate.challenges(&parts.headers) {
+                headers.append(header::WWW_AUTHENTICATE, challenge.clone());
+            }
+        }
+        Denied::TooMany { retry_after } => _ = headers.insert(header::RETRY_AFTER, retry_after.into()),
+        Denied::Unavailable => _ = headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5")),
+        Denied::Forbidden => {}
+    }
     response
 }
 
@@ -175,7 +232,7 @@ fn method_not_allowed(allow: &'static str) -> Response<Body> {
 /// The status of errors that belong to HTTP itself, for bindings that otherwise always say 200.
 pub(crate) fn refusal_status(kind: ErrorKind) -> Option<StatusCode> {
     match kind {
-        ErrorKind::TooLarge | ErrorKind::TooMany | ErrorKind::Unavailable => {
+        ErrorKind::PermissionDenied | ErrorKind::TooLarge | ErrorKind::TooMany | ErrorKind::Unavailable => {
             StatusCode::from_u16(kind.http_status()).ok()
         }
         _ => None,

@@ -11,6 +11,7 @@ use super::http::{bytes_response, echo_extensions, refusal_status, retry_after};
 use super::rpc::{Reply, ReplyBody};
 use super::{App, params, rpc, sse};
 use crate::auth::Caller;
+use crate::profile::Profile;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -18,6 +19,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) async fn handle(app: &App, parts: &Parts, caller: &Caller, body: Result<Bytes, Error>) -> Response<Body> {
     let refuse = |error: &Error| {
         let dialect = rpc::early_dialect(&params::version(parts));
+        let dialect = dialect.with(app.profile.accent(parts.uri.path(), "", dialect.version));
         response(app, Reply::failure(dialect, Id::NULL, error))
     };
     if !is_json(parts) {
@@ -44,6 +46,10 @@ fn response(app: &App, reply: Reply) -> Response<Body> {
             }
         },
     };
+    if app.profile == Profile::LiquidCrypto {
+        let version = HeaderValue::from_static(reply.version.as_str());
+        response.headers_mut().insert("a2a-protocol-version", version);
+    }
     echo_extensions(&mut response, reply.version, &reply.extensions);
     response
 }

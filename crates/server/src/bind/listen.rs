@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use http::Request;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -19,7 +21,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::http::handle;
+use super::wire::Wire;
 use super::{App, HttpOptions};
+use crate::auth::Proven;
 
 /// How often connections are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -90,11 +94,15 @@ async fn serve(app: &Arc<App>, watch: &Arc<Watch>, stream: TcpStream, remote: So
     let _ = socket.set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(DEAD_PEER));
     let _ = socket.set_tcp_user_timeout(Some(DEAD_PEER));
     let Ok(local) = stream.local_addr() else { return };
+    let Some((stream, proven)) = greet(app, stream, remote).await else { return };
     let seen = watch.enter();
     let io = TokioIo::new(Watched { stream, seen: seen.clone(), watch: watch.clone() });
     let service = {
         let (app, seen, watch) = (app.clone(), seen.clone(), watch.clone());
-        service_fn(move |request| {
+        service_fn(move |mut request: Request<Incoming>| {
+            if let Some(proven) = &proven {
+                request.extensions_mut().insert(proven.clone());
+            }
             let (app, in_flight) = (app.clone(), InFlight::begin(&seen, &watch));
             async move {
                 let response = handle(&app, local, remote, request).await;
@@ -119,6 +127,30 @@ async fn serve(app: &Arc<App>, watch: &Arc<Watch>, stream: TcpStream, remote: So
     };
     if let Err(error) = result {
         tracing::debug!(%remote, %error, "a connection broke off");
+    }
+}
+
+/// Makes a connection safe where that is asked for. Whoever takes longer for it than for the head of a request
+/// is not waited for.
+async fn greet(app: &App, stream: TcpStream, remote: SocketAddr) -> Option<(Wire, Option<Proven>)> {
+    let Some(tls) = &app.tls else { return Some((Wire::Plain(stream), None)) };
+    let greeted = tokio::select! {
+        greeted = tokio::time::timeout(app.http.header_timeout, tls.accept(stream)) => greeted,
+        () = app.closing.cancelled() => return None,
+    };
+    match greeted {
+        Ok(Ok(stream)) => {
+            let proven = tls.client(&stream).map(Proven);
+            Some((Wire::Safe(Box::new(stream)), proven))
+        }
+        Ok(Err(error)) => {
+            tracing::debug!(%remote, %error, "a connection did not become a safe one");
+            None
+        }
+        Err(_) => {
+            tracing::debug!(%remote, "a connection took too long to become a safe one");
+            None
+        }
     }
 }
 
@@ -247,7 +279,7 @@ impl http_body::Body for Counted {
 
 /// A connection that notes when the head of a request begins.
 struct Watched {
-    stream: TcpStream,
+    stream: Wire,
     seen: Arc<Seen>,
     watch: Arc<Watch>,
 }

@@ -62,14 +62,16 @@ pub(crate) fn tenant(parts: &Parts) -> Cow<'_, str> {
 /// The call that a request makes.
 pub(crate) fn call(app: &App, parts: &Parts, caller: &Caller, version: Version, tenant: &str) -> Call {
     Call {
-        scope: Scope { tenant: tenant.into(), owner: caller.name.clone() },
+        scope: Scope { tenant: tenant.into(), owner: caller.owner.clone() },
         version,
         extensions: app.card(tenant).activated(&extensions(&parts.headers)),
         idempotency_key: header(&parts.headers, "idempotency-key").map(Arc::from),
         traceparent: header(&parts.headers, "traceparent").filter(|text| is_trace(text)).map(Arc::from),
         after: header(&parts.headers, "last-event-id").and_then(|id| id.trim().parse().ok()),
+        grants: caller.grants,
         caller: caller.name.clone(),
         way: caller.way,
+        tone: app.profile.tone(version),
     }
 }
 
@@ -92,7 +94,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// The extensions that a caller names, in both spellings of the header, each once.
-fn extensions(headers: &HeaderMap) -> Vec<&str> {
+pub(crate) fn extensions(headers: &HeaderMap) -> Vec<&str> {
     let mut all = Vec::new();
     for name in ["a2a-extensions", "x-a2a-extensions"] {
         for value in headers.get_all(name) {

@@ -114,6 +114,8 @@ struct Begun {
     home: String,
     /// The last event that was sent.
     event: u64,
+    /// For how long nobody can have been at it.
+    late: Duration,
 }
 
 /// What became of an attempt to reply.
@@ -166,8 +168,8 @@ impl Streams {
         let mut call = BEGIN.key(&self.group.stream);
         call.key(self.note(id)).arg(&self.group.name).arg(&self.group.consumer).arg(id);
         call.arg(&self.options.home).arg(millis(NOTES_LAST)).arg(2 * self.group.lease());
-        let (times, home, event) = call.invoke_async(&mut self.group.redis()).await?;
-        Ok(Begun { times, home, event })
+        let (times, home, event, late) = call.invoke_async(&mut self.group.redis()).await?;
+        Ok(Begun { times, home, event, late: Duration::from_millis(late) })
     }
 
     /// Sends events with their numbers; those that were sent before are left out.
@@ -201,13 +203,20 @@ impl Streams {
         })
     }
 
-    /// Says how long ago this worker was heard of, for these entries. Answers those that are not its own any more.
-    async fn keep(&self, ids: &[String], ago: u64) -> Result<Vec<String>, RedisError> {
+    /// Keeps entries for another lease, and answers those that are not this worker's any more. Whoever outlives an
+    /// entry for so long may well be given it again.
+    async fn keep(&self, ids: &[String]) -> Result<Vec<String>, RedisError> {
         let mut call = KEEP.key(&self.group.stream);
-        // As long as others have to wait for it as well.
-        let from_now = 2 * self.group.lease().saturating_sub(ago);
-        call.arg(&self.group.name).arg(&self.group.consumer).arg(ago).arg(from_now).arg(ids);
+        call.arg(&self.group.name).arg(&self.group.consumer).arg(0).arg(1).arg(2 * self.group.lease()).arg(ids);
         call.invoke_async(&mut self.group.redis()).await
+    }
+
+    /// Lets others have an entry at once, as if it had not been taken.
+    async fn give_back(&self, id: &str, times: u64) -> Result<(), RedisError> {
+        let mut call = KEEP.key(&self.group.stream);
+        call.arg(&self.group.name).arg(&self.group.consumer).arg(self.group.lease()).arg(times.saturating_sub(1));
+        let _: Vec<String> = call.arg(0).arg(id).invoke_async(&mut self.group.redis()).await?;
+        Ok(())
     }
 
     /// Forgets workers that are gone for good.

@@ -109,7 +109,8 @@ async fn carry_out(
     let extensions = call.extensions.clone();
     let mut response = match dispatch(app, call, read?).await? {
         Outcome::Answer(answer) => {
-            let form = if alias { Dialect::rpc(dialect.version) } else { dialect };
+            let accent = app.profile.accent("", "tasks/", dialect.version);
+            let form = if alias { Dialect::rpc(dialect.version).with(accent) } else { dialect };
             bytes_response(StatusCode::OK, media_type(parts, dialect.version), form.answer(answer)?)
         }
         Outcome::Stream(subscription, place) => sse::response(app, subscription, place, Envelope::new(dialect, None)),

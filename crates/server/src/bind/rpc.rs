@@ -7,7 +7,7 @@ use nuncio_protocol::{Error, ErrorKind, GetExtendedAgentCardRequest, TaskPushNot
 
 use http::request::Parts;
 
-use super::dialect::Dialect;
+use super::dialect::{Accent, Dialect};
 use super::dispatch::{Outcome, Request, dispatch};
 use super::{App, StreamPlace, params};
 use crate::auth::Caller;
@@ -102,7 +102,11 @@ pub(crate) async fn answer(app: &App, parts: &Parts, caller: &Caller, body: &[u8
     let version = params::version(parts);
     let request = match jsonrpc::Request::decode(body) {
         Ok(request) => request,
-        Err((error, id)) => return Reply::failure(early_dialect(&version), Id::from(id.as_str()), &error),
+        Err((error, id)) => {
+            let dialect = early_dialect(&version);
+            let dialect = dialect.with(app.profile.accent(parts.uri.path(), "", dialect.version));
+            return Reply::failure(dialect, Id::from(id.as_str()), &error);
+        }
     };
     carry(app, parts, caller, &request).await
 }
@@ -115,6 +119,10 @@ pub(crate) async fn carry(app: &App, parts: &Parts, caller: &Caller, request: &j
         Some(version) => Dialect::rpc(version),
         None => asked,
     };
+    let dialect = dialect.with(app.profile.accent(parts.uri.path(), &request.method, dialect.version));
+    if dialect.accent == Accent::Draft {
+        return super::draft::answer(app, parts, caller, version, request).await;
+    }
     match carry_out(app, parts, caller, version, dialect, request).await {
         Ok(reply) => reply,
         Err(error) => {
@@ -160,6 +168,12 @@ async fn carry_out(
         Operation::ExtendedCard => extended_card(app, parts, caller, request),
         _ => read(request, app.has_push()),
     };
+    let read = read.map(|mut read| {
+        if dialect.version == Version::V03 {
+            app.profile.mend(&mut read, request.params);
+        }
+        read
+    });
     let operation = read.as_ref().map_or_else(|_| operation(&request.method), Request::operation);
     app.metrics.call(operation, dialect.binding, dialect.version);
     let extensions = call.extensions.clone();
@@ -206,7 +220,12 @@ fn operation(method: &str) -> Operation {
 }
 
 /// The extended card has no parameters but the tenant.
-fn extended_card(app: &App, parts: &Parts, caller: &Caller, request: &jsonrpc::Request<'_>) -> Result<Request, Error> {
+pub(super) fn extended_card(
+    app: &App,
+    parts: &Parts,
+    caller: &Caller,
+    request: &jsonrpc::Request<'_>,
+) -> Result<Request, Error> {
     // 0.3 has no parameters here, and some clients send what they like.
     let named: GetExtendedAgentCardRequest = match request.params.starts_with('{') {
         true => request.params()?,

@@ -26,7 +26,7 @@ use super::body::Body;
 use super::frames::form::Form;
 use super::frames::session::{Peer, Session};
 use super::http::{bytes_response, retry_after};
-use crate::auth::Shown;
+use crate::auth::{Shown, proven};
 use crate::call::Way;
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
@@ -56,10 +56,6 @@ pub(crate) async fn upgrade(app: &Arc<App>, mut parts: Parts, way: Way) -> Respo
         response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         return response;
     };
-    if !is_same_origin(&parts.headers) {
-        let text = "Pages of another origin may not connect here";
-        return refusal(&Error::new(ErrorKind::PermissionDenied, text), StatusCode::FORBIDDEN);
-    }
     if app.sessions.len() >= app.http.max_connections {
         app.metrics.refused.inc();
         let text = "The server has all the connections it can hold: try again later";
@@ -67,12 +63,12 @@ pub(crate) async fn upgrade(app: &Arc<App>, mut parts: Parts, way: Way) -> Respo
         retry_after(&mut response, ErrorKind::Unavailable);
         return response;
     }
-    let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: way.client, proven: None };
+    let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: way.client, proven: proven(&parts) };
     let known = match app.gate.admit(shown).await {
         Ok(_) => true,
         Err(denied) if parts.headers.contains_key(header::AUTHORIZATION) => {
-            app.audit_denied(way, &denied);
-            return super::http::refuse(denied);
+            app.audit_denied(way, denied);
+            return super::http::refuse(app, &parts, denied);
         }
         // Browsers cannot set headers: their first frame has to bring them.
         Err(_) => false,
@@ -107,14 +103,6 @@ fn accept_key(parts: &Parts) -> Option<HeaderValue> {
         && has(header::SEC_WEBSOCKET_VERSION, "13");
     let key = parts.headers.get(header::SEC_WEBSOCKET_KEY).filter(|_| fits)?;
     HeaderValue::from_str(&derive_accept_key(key.as_bytes())).ok()
-}
-
-/// Programs send no origin; pages of this very server have that of the request.
-fn is_same_origin(headers: &HeaderMap) -> bool {
-    let Some(origin) = headers.get(header::ORIGIN) else { return true };
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-    matches!((origin, host), (Some((_, origin)), Some(host)) if origin.eq_ignore_ascii_case(host))
 }
 
 /// The first of the asked protocols that is ours.

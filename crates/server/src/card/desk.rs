@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use parking_lot::RwLock;
 
 use super::{CardOptions, CardSigning, Cards, Ways};
+use crate::auth::Security;
 use crate::engine::EngineOptions;
 use crate::engine::roster::Roster;
 use crate::profile::Profile;
@@ -16,7 +17,7 @@ pub(crate) struct Desk {
     engine: EngineOptions,
     options: CardOptions,
     profile: Profile,
-    protected: bool,
+    security: Arc<Security>,
     ways: Arc<OnceLock<Ways>>,
     /// With the revision of the agents that they describe.
     cards: RwLock<(u64, Arc<Cards>)>,
@@ -28,12 +29,12 @@ impl Desk {
         engine: &EngineOptions,
         options: CardOptions,
         profile: Profile,
-        protected: bool,
+        security: Arc<Security>,
     ) -> Self {
         let ways = Arc::default();
-        let cards = Arc::new(Cards::new(&roster, engine, &options, profile, protected, &ways));
+        let cards = Arc::new(Cards::new(&roster, engine, &options, profile, &security, &ways));
         let cards = RwLock::new((revision(&roster), cards));
-        Self { roster, engine: engine.clone(), options, profile, protected, ways, cards }
+        Self { roster, engine: engine.clone(), options, profile, security, ways, cards }
     }
 
     /// Notes which ways in are open, before anybody can come in.
@@ -61,8 +62,8 @@ impl Desk {
                 return made.1.clone();
             }
         }
-        let (profile, protected) = (self.profile, self.protected);
-        let cards = Cards::new(&self.roster, &self.engine, &self.options, profile, protected, &self.ways);
+        let (profile, security) = (self.profile, &self.security);
+        let cards = Cards::new(&self.roster, &self.engine, &self.options, profile, security, &self.ways);
         let cards = Arc::new(cards);
         *self.cards.write() = (revision, cards.clone());
         cards

@@ -22,15 +22,21 @@ impl CardSigning {
         self.keys.iter().filter_map(SigningKey::public_jwk)
     }
 
-    /// The signatures of a card. `jku` is where the public keys are.
-    fn signatures(&self, card: &AgentCard, jku: Option<&str>) -> Result<Vec<AgentCardSignature>, SignError> {
-        let forms: &[Form] = if self.sdk_form { &[Form::Spec, Form::Sdk] } else { &[Form::Spec] };
+    /// The signatures of a card, each key's in this form first. `jku` is where the public keys are.
+    fn signatures(
+        &self,
+        card: &AgentCard,
+        first: Option<Form>,
+        jku: Option<&str>,
+    ) -> Result<Vec<AgentCardSignature>, SignError> {
+        let usual: &[Form] = if self.sdk_form { &[Form::Spec, Form::Sdk] } else { &[Form::Spec] };
+        let forms: Vec<&Form> = first.iter().chain(usual).collect();
         let mut all = Vec::with_capacity(self.keys.len() * forms.len());
         for key in &self.keys {
             // A secret is nowhere to be found.
             let jku = jku.filter(|_| key.public_jwk().is_some());
-            for form in forms {
-                all.push(sign(card, key, *form, jku)?);
+            for form in &forms {
+                all.push(sign(card, key, **form, jku)?);
             }
         }
         Ok(all)
@@ -43,7 +49,7 @@ impl Card {
         let Some(signing) = &self.options.signing else { return card };
         // Keys that travel in the clear could be exchanged on the way, so nobody is sent there.
         let jku = base_url.starts_with("https://").then(|| format!("{base_url}/.well-known/jwks.json"));
-        match signing.signatures(&card, jku.as_deref()) {
+        match signing.signatures(&card, self.profile.first_form(), jku.as_deref()) {
             Ok(signatures) => card.signatures = signatures,
             Err(error) => tracing::error!(%error, "the card cannot be signed"),
         }

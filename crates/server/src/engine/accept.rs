@@ -92,7 +92,8 @@ impl Handle {
 
     /// Follows the task from this message on: the task itself first, then what happens to it.
     pub async fn stream(&self) -> Result<Subscription, Error> {
-        let close = Close::WhenInputRequired;
+        let waits = self.engine.options.manners.stream_waits;
+        let close = if waits { Close::WhenOver } else { Close::WhenInputRequired };
         if self.from == 1 {
             return Ok(Subscription::after(self.engine.clone(), self.hold(), 0, close));
         }
@@ -146,6 +147,7 @@ impl Engine {
         {
             return Ok(again);
         }
+        self.find_question(call, &mut message).await?;
         if message.task_id.is_empty() {
             let served = self.choose(call, &request.metadata, &message).await?;
             if let Some(parts) = served.agent.answer(&message).await {
@@ -181,6 +183,26 @@ impl Engine {
             return Ok(());
         }
         Err(Error::invalid("message.parts", &format!("has more than {most} parts: send several messages")))
+    }
+
+    /// Where a conversation is enough to answer a question, names the task that waits with it.
+    async fn find_question(&self, call: &Call, message: &mut Message) -> Result<(), Error> {
+        if !self.options.manners.answer_by_context || !message.task_id.is_empty() || message.context_id.is_empty() {
+            return Ok(());
+        }
+        let query = ListQuery {
+            scope: call.scope.clone(),
+            context_id: Some(message.context_id.clone()),
+            state: Some(State(TaskState::InputRequired.number())),
+            since: None,
+            after: None,
+            limit: 1,
+        };
+        let page = self.store.list(query).await.map_err(|error| store_error(&error))?;
+        if let Some(row) = page.tasks.into_iter().next() {
+            message.task_id = row.id;
+        }
+        Ok(())
     }
 
     /// What the caller activates is kept with the message, so that it still holds after a restart: the form of

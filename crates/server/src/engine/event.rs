@@ -49,6 +49,11 @@ impl Event {
         lazily(&self.v03, &self.body, written(derive))
     }
 
+    /// Another form, for readers so few that each derives it.
+    pub(crate) fn derived(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
+        lazily(&OnceLock::new(), &self.body, written(derive))
+    }
+
     /// The form of the 0.3 REST dialect, derived once for all readers.
     pub fn v03_rest(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
         lazily(&self.v03_rest, &self.body, written(derive))

@@ -31,6 +31,10 @@ pub struct Manners {
     pub refusal_is_task: bool,
     /// Whether a task at rest is over for whoever wants to cancel or follow it.
     pub rest_is_over: bool,
+    /// Whether a message without a task answers the question that its conversation waits with.
+    pub answer_by_context: bool,
+    /// Whether a stream stays open while its task waits for an answer.
+    pub stream_waits: bool,
 }
 
 /// Why there is no place for a turn.

@@ -330,7 +330,11 @@ impl Schedule {
     /// Whether nothing runs or waits, not even for an answer.
     pub(crate) fn is_empty(&self) -> bool {
         let state = self.state.lock();
-        state.controls.is_empty() && state.contexts.is_empty() && state.running == 0 && state.queued == 0
+        state.controls.is_empty()
+            && state.contexts.is_empty()
+            && state.running == 0
+            && state.queued == 0
+            && state.shares.is_empty()
     }
 
     /// How many turns run, and how many wait.

@@ -124,7 +124,6 @@ impl Shares {
     }
 
     /// Whether nobody has anything.
-    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.callers.is_empty()
     }

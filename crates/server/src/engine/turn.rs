@@ -230,12 +230,18 @@ impl Turn {
 
     /// Answers with a piece of text.
     pub async fn text(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        if let Some(opening) = self.presenter.opening() {
+            self.emit(opening).await?;
+        }
         let update = self.presenter.text(text.into(), false);
         self.emit(update).await
     }
 
     /// Answers with the last piece of text.
     pub async fn last_text(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        if let Some(opening) = self.presenter.opening() {
+            self.emit(opening).await?;
+        }
         let update = self.presenter.text(text.into(), true);
         self.emit(update).await
     }
@@ -279,6 +285,12 @@ impl Turn {
         let artifact = self.keep_apart(artifact, append).await?;
         let update = self.presenter.artifact(artifact, append, last);
         self.emit(update).await
+    }
+
+    /// Reports which conversation and which model of its own the agent uses.
+    pub async fn introduce(&mut self, session: Option<&str>, model: Option<&str>) -> Result<(), AgentError> {
+        let update = self.presenter.introduced(session, model);
+        self.emit_some(update).await
     }
 
     /// Reports usage; the last report counts.
@@ -381,7 +393,9 @@ impl Turn {
         self.put_message(message, None).await
     }
 
-    async fn put_message(&mut self, message: Message, approval: Option<&Request>) -> Result<Seq, AgentError> {
+    async fn put_message(&mut self, mut message: Message, approval: Option<&Request>) -> Result<Seq, AgentError> {
+        message.task_id = self.live.id.clone();
+        message.context_id = self.live.context_id.clone();
         let update = self.presenter.asked(message, approval);
         self.put(update).await
     }

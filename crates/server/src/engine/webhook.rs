@@ -4,8 +4,8 @@ use nuncio_protocol::{Error, ErrorKind, PushId, TaskId, TaskPushNotificationConf
 
 use super::{Engine, now, store_error};
 use crate::call::{Call, Version};
-use crate::push::Desk;
 use crate::push::hook::{self, Hook};
+use crate::push::{Desk, Tone};
 use crate::store::{PushConfig, Seq, TaskRow};
 
 impl Engine {
@@ -97,7 +97,7 @@ impl Engine {
         Ok(PushConfig {
             id,
             body,
-            version: call.version.as_str().into(),
+            version: call.tone.map_or(call.version.as_str(), Tone::name).into(),
             acked: seen,
             attempts: 0,
             due: Some(now()),

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_protocol::{AgentExtension, Artifact, Content, Message, MessageId, Metadata, Part, TaskState, Value, json};
 
+use super::discreet::{clean, clean_all};
 use super::{Ending, ToolFile, passing};
 use crate::artifact::FILE;
 use crate::engine::approval::{Decision, Request};
@@ -60,25 +61,26 @@ impl Presenter {
 
     pub(crate) fn text(&mut self, text: String, _last: bool) -> Update {
         let message_id = self.answer.get_or_insert_with(MessageId::fresh).clone();
+        let text = if self.exposure.no_paths { clean(&text) } else { text };
         let message = Message { message_id, ..Message::from_agent(vec![Part::text(text)]) };
         Update::Status { state: TaskState::Working, message: Some(message), metadata: Metadata::new() }
     }
 
     pub(crate) fn think(&mut self, text: &str) -> Option<Update> {
         let thinking = || json!({ "type": "raw_thinking", "text": shortened(text) });
-        self.exposure.thinking.then(|| about("thinking", thinking()))
+        self.exposure.thinking.then(|| self.about("thinking", thinking()))
     }
 
     pub(crate) fn tool(&mut self, call: ToolCall<'_>) -> Option<Update> {
         // What is said after it is another message.
         self.answer = None;
-        self.exposure.tools.then(|| about("tool", describe(call)))
+        self.exposure.tools.then(|| self.about("tool", describe(call, self.exposure.summaries)))
     }
 
     /// Only the answer is text here.
     pub(crate) fn note(&mut self, message: Message) -> Option<Update> {
         let text = message.text();
-        self.exposure.tools.then(|| about("progress", json!({ "text": shortened(&text) })))
+        self.exposure.tools.then(|| self.about("progress", json!({ "text": shortened(&text) })))
     }
 
     pub(crate) fn artifact(&mut self, mut artifact: Artifact, append: bool, last_chunk: bool) -> Update {
@@ -87,9 +89,13 @@ impl Presenter {
         Update::Artifact { artifact, append, last_chunk, metadata: Metadata::new() }
     }
 
-    pub(crate) fn asked(&mut self, message: Message, _approval: Option<&Request>) -> Update {
+    pub(crate) fn asked(&mut self, message: Message, approval: Option<&Request>) -> Update {
         self.answer = None;
-        Update::Status { state: TaskState::InputRequired, message: Some(message), metadata: Metadata::new() }
+        let metadata = match approval {
+            Some(request) => self.metadata(waits(request, &message)),
+            None => Metadata::new(),
+        };
+        Update::Status { state: TaskState::InputRequired, message: Some(message), metadata }
     }
 
     pub(crate) fn decided(&mut self, request: &Request, decision: &Decision) -> Option<Update> {
@@ -99,10 +105,26 @@ impl Presenter {
                 "autoApproved": decision.approved,
                 "toolName": approval.tool,
                 "toolUseId": approval.call,
-                "toolInput": trimmed(&approval.input, 0),
             })
         };
-        self.exposure.tools.then(|| about("permission", permission()))
+        let input = || match self.exposure.summaries {
+            true => ("inputSummary", summary(&approval.tool, &approval.input)),
+            false => ("toolInput", trimmed(&approval.input, 0)),
+        };
+        self.exposure.tools.then(|| {
+            let (mut all, (key, value)) = (permission(), input());
+            all[key] = value;
+            self.about("permission", all)
+        })
+    }
+
+    fn about(&self, what: &str, value: Value) -> Update {
+        passing(self.metadata(json!({ what: value })))
+    }
+
+    fn metadata(&self, value: Value) -> Metadata {
+        let value = if self.exposure.no_paths { clean_all(value) } else { value };
+        Metadata::from_iter([("iac_code".to_owned(), value)])
     }
 
     pub(crate) fn usage(&mut self, usage: Usage) {
@@ -116,11 +138,12 @@ impl Presenter {
             TaskState::Canceled => (state, message.or_else(|| says(CANCELED))),
             // There are no other ends here, and what the provider says is its own.
             TaskState::AuthRequired => (TaskState::Failed, says(UNAUTHENTICATED)),
-            TaskState::Rejected => (TaskState::Failed, message),
+            TaskState::Rejected | TaskState::Failed => (TaskState::Failed, message.map(cleaned)),
             _ => (state, message),
         };
-        let usage = self.usage.take().map(|usage| {
-            about(
+        let usage = self.usage.take();
+        let usage = usage.map(|usage| {
+            self.about(
                 "usage",
                 json!({
                     "inputTokens": usage.input_tokens,
@@ -132,6 +155,52 @@ impl Presenter {
         let last = Update::Status { state, message, metadata: Metadata::new() };
         Ending { before: usage.into_iter().collect(), last }
     }
+}
+
+/// What a failure says is for people who do not see this machine.
+fn cleaned(mut message: Message) -> Message {
+    for part in &mut message.parts {
+        if let Content::Text(text) = &mut part.content {
+            *text = clean(text);
+        }
+    }
+    message
+}
+
+/// What a task waits for that asks for a permission, and how to answer.
+fn waits(request: &Request, message: &Message) -> Value {
+    let (title, tool, call) = (&request.approval.action, &request.approval.tool, &request.approval.call);
+    json!({
+        "input": {
+            "schemaVersion": 1,
+            "kind": "permission",
+            "requestTaskId": message.task_id,
+            "contextId": message.context_id,
+            "inputId": request.id,
+            "toolUseId": call,
+            "toolName": tool,
+            "title": shortened(title),
+            "prompt": format!("{title} Allow once?"),
+            "options": [{ "id": "allow_once", "label": "Allow once" }, { "id": "deny", "label": "Deny" }],
+            "required": true,
+        },
+        "permission": { "autoApproved": false, "pending": true, "toolName": tool, "toolUseId": call },
+    })
+}
+
+/// The shape of what a tool is given.
+fn summary(tool: &str, input: &Value) -> Value {
+    let kind = |value: &Value| match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let fields = input.as_object().into_iter().flatten();
+    let fields = fields.map(|(name, value)| (name.clone(), json!({ "type": kind(value) })));
+    json!({ "tool_name": tool, "fields": Value::Object(fields.collect()) })
 }
 
 /// Says of a stored file what it is, on its part, and returns the same.
@@ -168,14 +237,12 @@ fn is_bare(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0'])
 }
 
-fn about(what: &str, value: Value) -> Update {
-    passing(Metadata::from_iter([("iac_code".to_owned(), json!({ what: value }))]))
-}
-
-fn describe(call: ToolCall<'_>) -> Value {
+fn describe(call: ToolCall<'_>, summaries: bool) -> Value {
     let (status, key, value) = match call.step {
         ToolStep::Started => ("started", "", Value::Null),
+        ToolStep::Delta(text) if summaries => ("input_delta", "partialJsonLength", text.chars().count().into()),
         ToolStep::Delta(text) => ("input_delta", "partialJson", shortened(text)),
+        ToolStep::Input(input) if summaries => ("input_complete", "inputSummary", summary(call.name, input)),
         ToolStep::Input(input) => ("input_complete", "input", trimmed(input, 0)),
         ToolStep::Completed(result) => ("completed", "result", trimmed(result, 0)),
         ToolStep::Failed(error) => ("failed", "result", shortened(error)),
@@ -227,5 +294,63 @@ fn without_contents(value: &Value, depth: usize) -> Value {
             Value::Object(kept.map(|(key, value)| (key.clone(), trimmed(value, depth + 1))).collect())
         }
         other => trimmed(other, depth),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(update: Update) -> Value {
+        let Update::Status { state: TaskState::Working, message: None, metadata } = update else {
+            return json!("not passing");
+        };
+        metadata["iac_code"].clone()
+    }
+
+    fn presenter(exposure: Exposure) -> Presenter {
+        Presenter::new(exposure)
+    }
+
+    #[test]
+    fn long_texts_and_deep_values_are_cut() {
+        let long = "ä".repeat(LONGEST + 1);
+        let input = json!({ "text": long, "list": [long], "short": "x" });
+        let call = ToolCall { id: "c", name: "write", step: ToolStep::Input(&input) };
+        let shown = shown(presenter(Exposure::default()).tool(call).unwrap());
+        let cut = |value: &Value| value.as_str().unwrap().chars().count();
+        assert_eq!((cut(&shown["tool"]["input"]["text"]), cut(&shown["tool"]["input"]["list"][0])), (LONGEST, LONGEST));
+        assert_eq!(shown["tool"]["input"]["short"], "x");
+        let deep = (0..50).fold(json!("end"), |inner, _| json!([inner]));
+        let trimmed = trimmed(&deep, 0).to_string();
+        assert!(trimmed.contains("[truncated-depth]") && !trimmed.contains("end"), "{trimmed}");
+    }
+
+    #[test]
+    fn contents_of_artifacts_are_not_repeated() {
+        let artifact = json!({ "filename": "a.yml", "mediaType": "text/yaml", "content": "x: 1", "path": "/a/b" });
+        let result = json!({ "artifact": artifact, "content": "kept" });
+        let file = file_in(&result).unwrap();
+        assert_eq!((file.name.as_str(), file.media_type.as_str(), &*file.bytes), ("a.yml", "text/yaml", &b"x: 1"[..]));
+        let kept = json!({ "artifact": { "filename": "a.yml", "mediaType": "text/yaml" }, "content": "kept" });
+        assert_eq!(trimmed(&result, 0), kept);
+        for unsafe_name in ["../a", "/a", "", ".."] {
+            assert!(file_in(&json!({ "artifact": { "filename": unsafe_name, "content": "x" } })).is_none());
+        }
+    }
+
+    #[test]
+    fn the_later_forms_show_less() {
+        let exposure = Exposure { summaries: true, no_paths: true, ..Exposure::default() };
+        let mut presenter = presenter(exposure);
+        let input = json!({ "path": "/srv/app/x.tf", "n": 1 });
+        let call = |step| ToolCall { id: "c", name: "write", step };
+        let said = shown(presenter.tool(call(ToolStep::Input(&input))).unwrap());
+        let fields = json!({ "path": { "type": "string" }, "n": { "type": "number" } });
+        assert_eq!(said["tool"]["inputSummary"], json!({ "tool_name": "write", "fields": fields }));
+        let said = shown(presenter.tool(call(ToolStep::Delta("{\"pa"))).unwrap());
+        assert_eq!(said["tool"]["partialJsonLength"], 4);
+        let said = shown(presenter.tool(call(ToolStep::Completed(&json!("wrote /srv/app/x.tf")))).unwrap());
+        assert_eq!(said["tool"]["result"], "wrote [PATH]");
     }
 }

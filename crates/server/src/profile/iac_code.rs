@@ -12,6 +12,8 @@ pub(super) const MANNERS: Manners = Manners {
     busy: Some("Task is already working."),
     refusal_is_task: true,
     rest_is_over: true,
+    answer_by_context: false,
+    stream_waits: false,
 };
 
 /// The longest id of a task or context.

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use nuncio_protocol::v03;
+use nuncio_protocol::{Task, codec, v03};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::desk::{Desk, Slot, now};
+use super::desk::{Desk, Place, Slot, now};
 use super::hook::{Hook, headers_of};
 use super::pick::{Form, Glance, whole};
 use super::retry::{Verdict, verdict};
 use super::sign::Notice;
+use super::tone::Tone;
 use crate::call::Version;
 use crate::engine::Event;
 use crate::store::{Dead, Micros, PushConfig, Seq, State, StoreError, TaskKey, WAITING};
@@ -34,7 +35,22 @@ pub(super) struct Carrier<'a> {
     saved: Instant,
     /// Whether the task has no more events.
     over: bool,
+    /// A place among the posts.
+    place: Option<Place>,
+    /// When the last status was told.
+    told_at: Option<Instant>,
 }
+
+/// Whether an event on the way is told.
+enum Chance {
+    Now,
+    /// A later one is told instead.
+    Passed,
+    Stopped,
+}
+
+/// How long to wait for news of a task that is written elsewhere.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What comes after an event.
 enum Step {
@@ -49,11 +65,12 @@ struct Route {
     host: String,
     headers: HeaderMap,
     version: Version,
+    tone: Option<Tone>,
 }
 
 impl<'a> Carrier<'a> {
     pub(super) fn new(desk: &'a Desk, task: TaskKey, config: PushConfig) -> Self {
-        Self { desk, task, config, saved: Instant::now(), over: false }
+        Self { desk, task, config, saved: Instant::now(), over: false, place: None, told_at: None }
     }
 
     /// Delivers until nothing is left, the receiver fails, or `stop`.
@@ -66,11 +83,9 @@ impl<'a> Carrier<'a> {
             }
         };
         loop {
-            let place = tokio::select! {
-                place = self.desk.rooms.enter(&route.host) => place,
-                () = stop.cancelled() => None,
-            };
-            if place.is_none() {
+            // Given back first, so that others come between.
+            self.place = None;
+            if !self.enter(&route, stop).await {
                 return self.save().await.map(drop);
             }
             let mut events = self.read().await?;
@@ -80,6 +95,13 @@ impl<'a> Carrier<'a> {
                     live.ringer.arm();
                 }
                 events = self.read().await?;
+            }
+            if events.is_empty() && route.tone.is_some() && !self.distance().is_zero() {
+                // Whoever comes next would not know when the last one was told.
+                self.place = None;
+                if self.news_or_distance(self.config.acked, stop).await {
+                    continue;
+                }
             }
             if events.is_empty() {
                 self.config.due = Some(WAITING);
@@ -99,24 +121,83 @@ impl<'a> Carrier<'a> {
 
     fn route(&self) -> Result<Route, String> {
         let hook = Hook::read(&self.config)?;
-        let version = Version::parse(&self.config.version).unwrap_or(Version::V1);
+        let tone = Tone::parse(&self.config.version);
+        let usual = if tone.is_some() { Version::V03 } else { Version::V1 };
+        let version = Version::parse(&self.config.version).unwrap_or(usual);
         let headers = hook.headers(&self.config.id, version, self.desk.options.keyring.as_deref())?;
-        Ok(Route { host: hook.host(), hook, headers, version })
+        Ok(Route { host: hook.host(), hook, headers, version, tone })
     }
 
-    /// The next events that are durable: those in memory, else from the log.
+    /// Takes a place among the posts. False when the server stops.
+    async fn enter(&mut self, route: &Route, stop: &CancellationToken) -> bool {
+        if self.place.is_none() {
+            self.place = tokio::select! {
+                place = self.desk.rooms.enter(&route.host) => place,
+                () = stop.cancelled() => None,
+            };
+        }
+        self.place.is_some()
+    }
+
+    /// How long until the next status on the way may be told.
+    fn distance(&self) -> Duration {
+        self.told_at.map_or(Duration::ZERO, |at| self.desk.options.interval.saturating_sub(at.elapsed()))
+    }
+
+    /// Waits for an event after `seen`, or until the next status may be told. False when the server stops.
+    async fn news_or_distance(&self, seen: Seq, stop: &CancellationToken) -> bool {
+        let news = async {
+            match self.desk.hub.get(self.task).filter(|live| live.loaded.initialized()) {
+                Some(live) => drop(live.wait(|committed, _| committed > seen).await),
+                None => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+        };
+        tokio::select! {
+            () = news => true,
+            () = tokio::time::sleep(self.distance()) => true,
+            () = stop.cancelled() => false,
+        }
+    }
+
+    /// Waits until a status on the way may be told, and gives way to a later one.
+    async fn chance(&mut self, seq: Seq, stop: &CancellationToken) -> Result<Chance, StoreError> {
+        let mut seen = seq;
+        loop {
+            let later = self.read_after(seen).await?;
+            if later.iter().any(|event| Glance::at(&event.body).state.is_some()) {
+                return Ok(Chance::Passed);
+            }
+            match later.last() {
+                Some(last) => seen = last.seq,
+                None if self.distance().is_zero() => return Ok(Chance::Now),
+                None => {
+                    self.place = None;
+                    if !self.news_or_distance(seen, stop).await {
+                        return Ok(Chance::Stopped);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next events that are durable.
     async fn read(&self) -> Result<Vec<Arc<Event>>, StoreError> {
+        self.read_after(self.config.acked).await
+    }
+
+    /// Those after `seen` that are durable: in memory, else from the log.
+    async fn read_after(&self, seen: Seq) -> Result<Vec<Arc<Event>>, StoreError> {
         if let Some(live) = self.desk.hub.get(self.task)
             && live.loaded.initialized()
             && live.broken().is_none()
         {
             let mut events = Vec::new();
-            if live.follow(self.config.acked, &mut events).found {
+            if live.follow(seen, &mut events).found {
                 events.truncate(PAGE);
                 return Ok(events);
             }
         }
-        let events = self.desk.store.events(self.task, self.config.acked, PAGE, PAGE_BYTES).await?;
+        let events = self.desk.store.events(self.task, seen, PAGE, PAGE_BYTES).await?;
         Ok(events.into_iter().map(|event| Arc::new(event.into())).collect())
     }
 
@@ -124,8 +205,25 @@ impl<'a> Carrier<'a> {
     async fn step(&mut self, route: &Route, event: &Event, stop: &CancellationToken) -> Result<Step, StoreError> {
         let glance = Glance::at(&event.body);
         let told = self.config.told.map(|state| state.0);
-        if let Some(form) = glance.form(self.desk.options.events, told) {
-            let body = self.body(route.version, event, form).await?;
+        let mut body = match route.tone {
+            Some(tone) if glance.is_told(self.desk.options.events, told) => self.toned(tone, &glance, event).await?,
+            Some(_) => None,
+            None => match glance.form(self.desk.options.events, told) {
+                Some(form) => Some(self.body(route.version, event, form).await?),
+                None => None,
+            },
+        };
+        if body.is_some() && route.tone.is_some() && !glance.rests() && !self.desk.options.interval.is_zero() {
+            match self.chance(event.seq, stop).await? {
+                Chance::Now => {}
+                Chance::Passed => body = None,
+                Chance::Stopped => return self.save().await.map(|_| Step::End),
+            }
+            if body.is_some() && !self.enter(route, stop).await {
+                return self.save().await.map(|_| Step::End);
+            }
+        }
+        if let Some(body) = body {
             let event_id = format!("{}/{}", glance.task_id, event.seq);
             let url = &*route.hook.url;
             let notice = Notice { url, task_id: glance.task_id.as_str(), event_id: &event_id, body: &body };
@@ -137,6 +235,7 @@ impl<'a> Carrier<'a> {
             match verdict(&sent) {
                 Verdict::Delivered => {
                     self.desk.metrics.push.delivered.inc();
+                    self.told_at = Some(Instant::now());
                     self.mend();
                     if let Some(state) = glance.state {
                         self.config.told = Some(State(state.number()));
@@ -168,6 +267,13 @@ impl<'a> Carrier<'a> {
             return Ok(Step::End);
         }
         Ok(Step::Next)
+    }
+
+    /// A body of no version. Where the task is over, what it made is in it.
+    async fn toned(&self, tone: Tone, glance: &Glance, event: &Event) -> Result<Option<Bytes>, StoreError> {
+        let row = if glance.is_last() { self.desk.store.task_by_key(self.task).await? } else { None };
+        let task: Option<Task> = row.and_then(|row| codec::decode(&row.snapshot?).ok());
+        Ok(tone.body(&event.body, task.as_ref()))
     }
 
     async fn body(&self, version: Version, event: &Event, form: Form) -> Result<Bytes, StoreError> {

@@ -105,9 +105,25 @@ impl Glance {
         self.state.is_some_and(TaskState::is_terminal)
     }
 
+    /// Whether the task is over with it, or waits for its caller.
+    pub(super) fn rests(&self) -> bool {
+        self.state.is_some_and(|state| state.is_terminal() || state.is_interrupted())
+    }
+
+    /// Whether it is a status, and one to be told.
+    pub(super) fn is_told(&self, events: PushEvents, told: Option<u8>) -> bool {
+        let changes = self.state.is_some_and(|state| Some(state.number()) != told);
+        match events {
+            _ if self.task_id.is_empty() => false,
+            PushEvents::All => self.state.is_some(),
+            PushEvents::Status => self.rests() || changes,
+            PushEvents::Terminal => self.rests(),
+        }
+    }
+
     /// How to send it to a receiver that was told the state `told` last, if at all.
     pub(super) fn form(&self, events: PushEvents, told: Option<u8>) -> Option<Form> {
-        let rests = self.state.is_some_and(|state| state.is_terminal() || state.is_interrupted());
+        let rests = self.rests();
         let changes = self.state.is_some_and(|state| Some(state.number()) != told);
         match (events, &self.artifact) {
             _ if self.task_id.is_empty() => None,

@@ -44,7 +44,7 @@ pub struct Accepts {
     pub images: bool,
     /// Audio and unknown bytes as attachments.
     pub binaries: bool,
-    /// Whether only a few kinds of text are taken, a data part must say that it is JSON, and nothing is no prompt.
+    /// Whether only a few kinds of text are taken, and nothing is no prompt.
     pub strict: bool,
     /// Further media types that are text.
     pub text_types: Vec<String>,
@@ -182,7 +182,7 @@ impl Reader<'_> {
             Content::Text(text) => Ok(text.clone()),
             Content::Data(value) => {
                 let is_said = !part.media_type.trim().is_empty();
-                if !(media::is_json(media_type) || (!is_said && !self.accepts.strict)) {
+                if is_said && !media::is_json(media_type) {
                     return Err(PartError::DataNotJson);
                 }
                 let json = codec::encode(&sorted(value));

@@ -37,6 +37,8 @@ const BINDINGS: Choice<Binding> = Choice {
         ("grpc", Binding::Grpc),
         ("GRPC", Binding::Grpc),
         ("redis-streams", Binding::RedisStreams),
+        ("websocket", Binding::WebSocket),
+        ("unix", Binding::Unix),
     ],
 };
 

@@ -48,7 +48,7 @@ pub(super) fn extended(config: &Config) -> ExtendedCard {
     let shown = match config.extended_card {
         config::ExtendedCard::On => true,
         config::ExtendedCard::Off => false,
-        config::ExtendedCard::Auto => !config.callers.is_empty(),
+        config::ExtendedCard::Auto => !config.is_open(),
     };
     if shown { ExtendedCard::Skills(vec![runtime_details(config)]) } else { ExtendedCard::Off }
 }

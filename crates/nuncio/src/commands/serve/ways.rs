@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nuncio_server::{Listeners, RedisStreams, Stdio, Streams, UnixOptions, UnixSocket, user_id};
 use tokio::net::TcpListener;
 
-use super::agents;
+use super::{agents, door};
 use crate::config::{self, Config, Transport};
 use crate::failure::Failure;
 
@@ -81,18 +81,14 @@ async fn port(host: &str, port: u16) -> Result<TcpListener, Failure> {
 
 /// Tells a person where the server is and what to try. Machines read the log instead.
 pub(super) fn announce(config: &Config, address: Option<SocketAddr>) {
-    let http = config.public_url.clone().or_else(|| Some(format!("http://{}", address?)));
+    let http = config.public_url.clone().or_else(|| Some(format!("{}://{}", door::scheme(config), address?)));
     let socket = config.socket_path.as_ref().filter(|_| config.serves(Transport::Unix));
     let socket = socket.map(|path| path.display().to_string());
     let store = match config.store {
         config::Store::Memory => "in memory; gone when the server stops".to_owned(),
         config::Store::Sqlite => config.data_dir.join("nuncio.db").display().to_string(),
     };
-    let access = match config.callers.len() {
-        0 => "open to everyone who reaches this address".to_owned(),
-        1 => "one bearer token".to_owned(),
-        n => format!("{n} bearer tokens"),
-    };
+    let access = door::describe(config);
     let card = http.as_ref().map(|url| format!("{url}/.well-known/agent-card.json"));
     if !std::io::stderr().is_terminal() && config.log != config::LogFormat::Text {
         let address = address.map(tracing::field::display);

@@ -65,7 +65,7 @@ impl Dialect for Reader {
             self.ledger.session(id, out);
         }
         match event["type"].as_str().unwrap_or_default() {
-            "system" => self.ledger.model(&event["model"]),
+            "system" => self.ledger.model(&event["model"], out),
             "assistant" => self.said(&event, out),
             "thinking" => self.ledger.think(event["text"].as_str().unwrap_or_default(), out),
             "tool_call" => self.called(&event, out),

@@ -13,6 +13,7 @@ use super::environment::environment;
 use super::kin::Kin;
 use super::lines::Read;
 use super::report::{Dialect, File, Input, Launch, Order, Program, Report, Step};
+use crate::agent::redact::redact;
 use crate::agent::workplace::Workplace;
 use crate::agent::{Agent, AgentError, Approval, Arrival, OnCrash, Pending, Session, ToolCall, ToolStep, Turn};
 use crate::workspace::{Attachment, Workspace};
@@ -138,6 +139,7 @@ impl ProcessAgent {
             session: session.clone(),
             resumes: order.session.is_some(),
             knows: false,
+            model: None,
             queue: VecDeque::new(),
             verdict: None,
             grace: self.options.grace,
@@ -151,7 +153,7 @@ impl ProcessAgent {
 impl Agent for ProcessAgent {
     async fn run(&self, turn: &mut Turn) -> Result<(), AgentError> {
         let (workspace, mut session) = self.options.workplace.open(turn).await?;
-        while self.attempt(turn, &workspace, &session).await? == Ended::Lost {
+        while self.attempt(turn, &workspace, &session).await.map_err(|error| told(error, &workspace))? == Ended::Lost {
             session.native = None;
             turn.keep_session(session.clone()).await?;
             turn.status("The conversation could not be continued, a new one begins").await?;
@@ -193,6 +195,14 @@ impl Agent for ProcessAgent {
     }
 }
 
+/// What the caller learns of a failure.
+fn told(error: AgentError, workspace: &Workspace) -> AgentError {
+    match error {
+        AgentError::Failed(text) => AgentError::Failed(redact(&text, workspace.path())),
+        other => other,
+    }
+}
+
 /// How the program said that its turn ended.
 enum Verdict {
     Done,
@@ -220,6 +230,8 @@ struct Drive<'a> {
     resumes: bool,
     /// Whether it has said which conversation this is.
     knows: bool,
+    /// The model that it says it uses.
+    model: Option<String>,
     /// What the program reported and nobody has handled yet.
     queue: VecDeque<Report>,
     verdict: Option<Verdict>,
@@ -303,7 +315,14 @@ impl Drive<'_> {
                 self.turn.usage(usage);
                 Ok(())
             }
-            Report::Session(id) => self.remember(id).await,
+            Report::Session(id) => {
+                self.remember(id).await?;
+                self.introduce().await
+            }
+            Report::Model(model) => {
+                self.model = Some(model);
+                self.introduce().await
+            }
             Report::Approve { id, approval } => self.approve(&id, approval).await,
             Report::Ask { id, question } => self.ask(&id, &question).await,
             Report::Withdraw { .. } => Ok(()),
@@ -341,6 +360,15 @@ impl Drive<'_> {
         }
         self.session.native = Some(id);
         self.turn.keep_session(self.session.clone()).await
+    }
+
+    /// Tells who the program is, once it has said all of that.
+    async fn introduce(&mut self) -> Result<(), AgentError> {
+        if let Some(Report::Session(_) | Report::Model(_)) = self.queue.front() {
+            return Ok(());
+        }
+        let session = self.session.native.as_deref().filter(|_| self.knows);
+        self.turn.introduce(session, self.model.as_deref()).await
     }
 
     async fn approve(&mut self, id: &str, approval: Approval) -> Result<(), AgentError> {

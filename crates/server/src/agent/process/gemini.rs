@@ -58,7 +58,7 @@ impl Dialect for Reader {
         match event["type"].as_str().unwrap_or_default() {
             "init" => {
                 self.ledger.session(event["session_id"].as_str().unwrap_or_default(), out);
-                self.ledger.model(&event["model"]);
+                self.ledger.model(&event["model"], out);
             }
             "message" if event["role"].as_str() == Some("assistant") => {
                 self.ledger.text(event["content"].as_str().unwrap_or_default(), out);

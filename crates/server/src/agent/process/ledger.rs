@@ -47,9 +47,10 @@ impl Ledger {
         }
     }
 
-    /// The model that answers, for the bill.
-    pub(super) fn model(&mut self, model: &Value) {
+    /// The model that answers, also for the bill.
+    pub(super) fn model(&mut self, model: &Value, out: &mut Vec<Report>) {
         self.model = model.as_str().filter(|model| model.len() <= LONGEST_ID).map(str::to_owned);
+        out.extend(self.model.clone().filter(|model| !model.is_empty()).map(Report::Model));
     }
 
     /// The model that was named last.

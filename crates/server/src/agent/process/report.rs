@@ -148,6 +148,8 @@ impl Exit {
 pub enum Report {
     /// The id under which the program continues this conversation later.
     Session(String),
+    /// The model that answers.
+    Model(String),
     /// A piece of the answer.
     Text(String),
     /// A piece of thinking.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use http::request::Parts;
 use nuncio_protocol::jsonrpc::{self, Id, Request};
-use nuncio_protocol::{Error, ErrorKind};
+use nuncio_protocol::{Error, ErrorKind, GetExtendedAgentCardRequest};
 use parking_lot::RwLock;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::beside;
 use super::form::{About, Form};
-use crate::auth::{Caller, Denied, Shown};
+use crate::auth::{Caller, Shown, proven};
 use crate::bind::dialect::Dialect;
 use crate::bind::rpc::{self, Envelope, Reply, ReplyBody};
 use crate::bind::{App, StreamPlace, params};
@@ -152,20 +152,14 @@ impl Inner {
     /// Who calls. It is asked for every request: credentials may run out while a connection lasts.
     async fn admit(&self, parts: &Parts) -> Result<Caller, Error> {
         let Peer { way, user, trusted } = &self.peer;
-        let closed = self.app.gate.is_closed();
-        if closed
-            && *trusted
-            && let Some(user) = user
-        {
-            return Ok(Caller { name: user.clone(), way: *way });
-        }
-        let proven = user.as_ref().filter(|_| !closed);
+        let user = user.as_ref().filter(|_| *trusted || !self.app.gate.is_closed());
+        let proven = user.or_else(|| proven(parts));
         let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: way.client, proven };
         match self.app.gate.admit(shown).await {
             Ok(caller) => Ok(caller.by(*way)),
             Err(denied) => {
-                self.app.audit_denied(*way, &denied);
-                Err(refusal(denied))
+                self.app.audit_denied(*way, denied);
+                Err(denied.error(HOW))
             }
         }
     }
@@ -199,7 +193,9 @@ impl Inner {
 
     /// The card, for connections that have no well-known address.
     fn card(&self, parts: &Parts, request: &Request<'_>) -> Reply {
-        let card = self.app.card(params::path_tenant(parts)).json();
+        let named = request.params::<GetExtendedAgentCardRequest>().map(|params| params.tenant).unwrap_or_default();
+        let tenant = if named.is_empty() { params::path_tenant(parts) } else { &named };
+        let card = self.app.card(tenant).json();
         let body = ReplyBody::Result(jsonrpc::result(request.id, &card));
         Reply { version: Version::V1, extensions: Vec::new(), body }
     }
@@ -283,8 +279,4 @@ impl Inner {
 /// Asks for the card.
 const CARD: &str = "GetAgentCard";
 
-fn refusal(denied: Denied) -> Error {
-    let Denied::Unauthorized = denied;
-    let text = "Unauthorized: send `\"headers\":{\"authorization\":\"Bearer …\"}` beside the request";
-    Error::new(ErrorKind::Unauthenticated, text)
-}
+const HOW: &str = "Unauthorized: send `\"headers\":{\"authorization\":\"Bearer …\"}` beside the request";

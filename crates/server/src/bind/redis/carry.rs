@@ -15,11 +15,16 @@ use super::{Begun, PASSING, Replied, Streams};
 use crate::auth::Shown;
 use crate::bind::rpc::{self, Envelope, Reply, ReplyBody};
 use crate::bind::{App, StreamPlace, params};
+use crate::call::Way;
 use crate::engine::Subscription;
 use crate::group::category;
 
 /// An entry that was taken so often without outliving it is not tried again.
 const MOST_TIMES: u64 = 5;
+/// For so many leases a worker that began an entry may be away, if no other can go on with it.
+const LATEST: u32 = 4;
+/// The way by which all entries come.
+const WAY: Way = Way { binding: Some("redis-streams"), local: None, peer: None, client: None };
 /// How long to wait before Redis is asked again, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
@@ -34,8 +39,8 @@ pub(super) struct Job {
 enum End {
     /// These are its last replies.
     Answered(Vec<Vec<u8>>),
-    /// Others shall go on with it.
-    GiveBack,
+    /// Others shall go on with it; so often it was taken.
+    GiveBack(u64),
     /// Others have it, or nobody can have it now.
     Leave,
 }
@@ -62,10 +67,9 @@ impl Job {
                     self.nowhere(&to);
                 }
             }
-            End::GiveBack => {
-                let ids = [self.hand.id.clone()];
+            End::GiveBack(times) => {
                 // Redis may be gone as well; then the others wait for as long as the lease goes.
-                let _ = self.streams.keep(&ids, self.streams.group.lease()).await;
+                let _ = self.streams.give_back(&self.hand.id, times).await;
             }
             End::Leave => {}
         }
@@ -91,12 +95,13 @@ impl Job {
     /// Answers a request, if it may be done here.
     async fn begin(&self, to: &ReplyTo, parts: &Parts, payload: &[u8]) -> End {
         let Some(begun) = self.patiently(|| self.streams.begin(&self.hand.id)).await else { return End::Leave };
-        let Begun { times, home, event } = begun;
-        let own = home == self.streams.options.home;
+        let Begun { times, ref home, late, .. } = begun;
+        let own = *home == self.streams.options.home;
         if times == 0 {
             return End::Leave;
         }
-        if times > MOST_TIMES || (!own && home.starts_with(PASSING)) {
+        let hopeless = home.starts_with(PASSING) || late > LATEST * self.streams.group.lease;
+        if times > MOST_TIMES || (!own && hopeless) {
             self.app.metrics.redis.given_up.inc();
             tracing::warn!(entry = self.hand.id, times, "an entry was given up");
             let text = "The worker that began this request is gone, and no other can go on with it: look at the tasks \
@@ -104,20 +109,25 @@ impl Job {
             return End::Answered(vec![refusal(parts, payload, &Error::new(ErrorKind::Internal, text))]);
         }
         if !own {
-            // A worker on that log may come back; until then this one has it for the length of a lease.
-            return End::Leave;
+            // A worker on that log may come back.
+            return End::GiveBack(times);
         }
         tokio::select! {
-            end = self.answer(to, parts, payload, event) => end,
+            end = self.answer(to, parts, payload, &begun) => end,
             () = self.hand.lost.cancelled() => End::Leave,
         }
     }
 
-    async fn answer(&self, to: &ReplyTo, parts: &Parts, payload: &[u8], sent: u64) -> End {
+    async fn answer(&self, to: &ReplyTo, parts: &Parts, payload: &[u8], begun: &Begun) -> End {
         let shown = Shown { headers: &parts.headers, query: None, from: None, proven: None };
-        let Ok(caller) = self.app.gate.admit(shown).await else {
-            let text = "Credentials are needed: put them into the field headers, as {\"Authorization\":\"Bearer …\"}";
-            return End::Answered(vec![refusal(parts, payload, &Error::new(ErrorKind::Unauthenticated, text))]);
+        let caller = match self.app.gate.admit(shown).await {
+            Ok(caller) => caller.by(WAY),
+            Err(denied) => {
+                self.app.audit_denied(WAY, denied);
+                let how =
+                    "Credentials are needed: put them into the field headers, as {\"Authorization\":\"Bearer …\"}";
+                return End::Answered(vec![refusal(parts, payload, &denied.error(how))]);
+            }
         };
         self.app.metrics.redis.requests.inc();
         let reply = rpc::answer(&self.app, parts, &caller, payload).await;
@@ -126,14 +136,14 @@ impl Job {
             tracing::warn!(entry = self.hand.id, "an entry is no request, and was refused");
         }
         match reply.body {
-            ReplyBody::Error(_, ErrorKind::Unavailable) if self.is_closing() => End::GiveBack,
+            ReplyBody::Error(_, ErrorKind::Unavailable) if self.is_closing() => End::GiveBack(begun.times),
             ReplyBody::Result(body) | ReplyBody::Error(body, _) => End::Answered(vec![body]),
             ReplyBody::StreamOfOne(event, envelope) => {
                 End::Answered(vec![result(&envelope, &event), last_of(&envelope)])
             }
             ReplyBody::FailedStream(error, envelope) => End::Answered(vec![failure(&envelope, &error)]),
             ReplyBody::Stream(subscription, place, envelope) => {
-                self.follow(to, subscription, place, &envelope, sent).await
+                self.follow(to, subscription, place, &envelope, begun).await
             }
         }
     }
@@ -145,17 +155,17 @@ impl Job {
         mut subscription: Subscription,
         _place: StreamPlace,
         envelope: &Envelope,
-        sent: u64,
+        begun: &Begun,
     ) -> End {
-        if sent > 0 {
-            subscription.go_on_after(sent);
+        if begun.event > 0 {
+            subscription.go_on_after(begun.event);
         }
         let mut batch = Vec::new();
         loop {
             let next = tokio::select! {
                 biased;
                 next = subscription.next(&mut batch) => next,
-                () = self.app.closing.cancelled() => return End::GiveBack,
+                () = self.app.closing.cancelled() => return End::GiveBack(begun.times),
             };
             match next {
                 Ok(true) => {}

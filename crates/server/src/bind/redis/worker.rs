@@ -134,7 +134,7 @@ async fn beat(streams: Arc<Streams>, hands: Arc<Hands>) {
     loop {
         tokio::time::sleep(streams.group.lease / 4).await;
         for ids in hands.ids().chunks(KEPT) {
-            match streams.keep(ids, 0).await {
+            match streams.keep(ids).await {
                 Ok(lost) => lost.iter().for_each(|id| hands.lose(id)),
                 Err(error) => tracing::debug!(error = %category(&error), "requests in hand are not kept"),
             }

@@ -4,7 +4,7 @@ use nuncio_protocol::{Content, Message, Value};
 
 use super::{Approval, DecidedBy, Decision, HITL};
 
-/// The decision in a message: kagent's form, a data part `{"id", "decision", "digest"?}`, or words.
+/// The decision in a message: kagent's form, a data part `{"id" or "inputId", "decision", "digest"?}`, or words.
 /// One that names another request, or something else to be done, decides nothing.
 pub(super) fn read(message: &Message, id: &str, digest: &str, approval: &Approval) -> Option<Decision> {
     if message.extensions.iter().any(|uri| uri == HITL)
@@ -17,7 +17,8 @@ pub(super) fn read(message: &Message, id: &str, digest: &str, approval: &Approva
             && let Some(said) = data["decision"].as_str()
         {
             let same_digest = data["digest"].as_str().is_none_or(|other| other == digest);
-            let decision = (data["id"].as_str() == Some(id) && same_digest).then(|| word(said, approval))??;
+            let named = data["id"].as_str().or_else(|| data["inputId"].as_str());
+            let decision = (named == Some(id) && same_digest).then(|| word(said, approval))??;
             return Some(Decision { reason: data["reason"].as_str().map(str::to_owned), ..decision });
         }
     }
@@ -45,7 +46,7 @@ fn word(text: &str, approval: &Approval) -> Option<Decision> {
         });
     }
     let approved = match text.as_str() {
-        "y" | "yes" | "approve" | "approved" | "allow" | "ok" => true,
+        "y" | "yes" | "approve" | "approved" | "allow" | "allow_once" | "ok" => true,
         "n" | "no" | "deny" | "denied" | "reject" => false,
         _ => return None,
     };
@@ -94,6 +95,8 @@ mod tests {
     fn a_data_part_counts_only_for_its_own_request() {
         assert_eq!(data(json!({ "id": "id", "decision": "approve" })), Some(true));
         assert_eq!(data(json!({ "id": "id", "decision": "deny", "digest": "d" })), Some(false));
+        assert_eq!(data(json!({ "inputId": "id", "kind": "permission", "decision": "allow_once" })), Some(true));
+        assert_eq!(data(json!({ "inputId": "other", "kind": "permission", "decision": "allow_once" })), None);
         assert_eq!(data(json!({ "id": "other", "decision": "approve" })), None);
         assert_eq!(data(json!({ "id": "id", "decision": "approve", "digest": "other" })), None);
     }

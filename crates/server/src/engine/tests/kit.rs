@@ -146,7 +146,7 @@ pub(super) fn options() -> EngineOptions {
         approval_timeout: Duration::from_secs(20),
         cancel_grace: Duration::from_secs(1),
         lease_ttl: Duration::from_secs(3),
-        exposure: Exposure { thinking: true, tools: true },
+        exposure: Exposure { thinking: true, ..Exposure::default() },
         ..EngineOptions::default()
     }
 }
@@ -176,8 +176,10 @@ pub(super) fn call_after(after: Option<Seq>) -> Call {
         idempotency_key: None,
         traceparent: None,
         after,
+        grants: crate::auth::Grants::ALL,
         caller: "".into(),
         way: Way::default(),
+        tone: None,
     }
 }
 

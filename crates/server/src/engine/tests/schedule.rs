@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::engine::hub::Hub;
 use crate::engine::live::Live;
-use crate::engine::schedule::{Control, Job, Room, Schedule};
+use crate::engine::schedule::{Control, Full, Job, Room, Schedule};
 use crate::engine::share::PerCaller;
 use crate::store::{MemoryStore, Scope, Store, TaskKey};
 
@@ -89,10 +89,14 @@ impl Rules {
     }
 
     fn job(&mut self, context: u8) -> Job {
+        self.job_of("", context)
+    }
+
+    fn job_of(&mut self, caller: &str, context: u8) -> Job {
         self.last_key += 1;
         let task = Task { context_id: context_id(context), ..Task::default() };
         let live = Arc::new(Live::fresh(
-            Scope::default(),
+            scope_of(caller),
             "agent".into(),
             task,
             Bytes::new(),
@@ -218,6 +222,10 @@ impl Rules {
     }
 }
 
+fn scope_of(caller: &str) -> Scope {
+    Scope { owner: caller.into(), ..Scope::default() }
+}
+
 fn context_id(context: u8) -> ContextId {
     ContextId::from(format!("c{context}").as_str())
 }
@@ -238,6 +246,49 @@ fn a_turn_on_the_heels_of_another_keeps_its_handle() {
     assert!(rules.schedule.control(key).is_some_and(|control| Arc::ptr_eq(&control, &second.control)));
     assert!(rules.schedule.finished(Some((key, &second.control)), &scope, &context).is_none());
     assert!(rules.schedule.is_empty());
+}
+
+/// A caller who has enough running waits for himself alone, and first come is first served among his own.
+#[test]
+fn a_caller_has_so_many_running_and_so_many_waiting() {
+    let mut rules = Rules::new();
+    let limits = PerCaller { running: Some(1), queued: Some(2) };
+    rules.schedule = Schedule::new(RUNNING, QUEUED, limits);
+    let (alice, bob) = (scope_of("alice"), scope_of("bob"));
+    let mut jobs: Vec<Job> = (0..3).map(|context| rules.job_of("alice", context)).collect();
+    let keys: Vec<TaskKey> = jobs.iter().map(|job| job.live.key()).collect();
+    let rooms: Vec<_> = (0..4).map(|context| rules.schedule.reserve(&alice, &context_id(context))).collect();
+    assert_eq!(rooms, [Ok(Room::Now), Ok(Room::Later), Ok(Room::Later), Err(Full::Caller)]);
+    assert_eq!(rules.schedule.reserve(&bob, &context_id(0)), Ok(Room::Now), "bob does not notice");
+    let (third, second, first) = (jobs.pop().unwrap(), jobs.pop().unwrap(), jobs.pop().unwrap());
+    let first = rules.schedule.submit(first, Room::Now).unwrap();
+    assert!(rules.schedule.submit(second, Room::Later).is_none());
+    assert!(rules.schedule.submit(third, Room::Later).is_none());
+    let second = rules.schedule.finished(Some((keys[0], &first.control)), &alice, &context_id(0)).unwrap();
+    assert_eq!(second.live.key(), keys[1]);
+    assert_eq!(rules.schedule.load(), (2, 1));
+    let third = rules.schedule.finished(Some((keys[1], &second.control)), &alice, &context_id(1)).unwrap();
+    assert!(rules.schedule.finished(Some((keys[2], &third.control)), &alice, &context_id(2)).is_none());
+    assert!(rules.schedule.unreserve(Room::Now, &bob, &context_id(0)).is_none());
+    assert!(rules.schedule.is_empty());
+}
+
+/// What is held back for its caller goes with all else at the end.
+#[test]
+fn nothing_is_held_back_after_the_end() {
+    let mut rules = Rules::new();
+    rules.schedule = Schedule::new(RUNNING, QUEUED, PerCaller { running: Some(1), queued: None });
+    let alice = scope_of("alice");
+    let (first, second) = (rules.job_of("alice", 0), rules.job_of("alice", 1));
+    let key = first.live.key();
+    for (job, context) in [(first, 0), (second, 1)] {
+        let room = rules.schedule.reserve(&alice, &context_id(context)).unwrap();
+        assert_eq!(rules.schedule.submit(job, room).is_some(), context == 0);
+    }
+    rules.schedule.close();
+    assert_eq!(rules.schedule.load(), (1, 0));
+    let control = rules.schedule.control(key).unwrap();
+    assert!(rules.schedule.finished(Some((key, &control)), &alice, &context_id(0)).is_none());
 }
 
 proptest! {

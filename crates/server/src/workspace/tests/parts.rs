@@ -70,14 +70,24 @@ fn any_text_and_code_is_taken_and_nothing_unknown() {
 }
 
 #[test]
-fn data_without_a_type_is_json_unless_that_must_be_said() {
+fn data_without_a_type_is_json() {
     let tree = Tree::new();
     let data = || Part::data(json!({ "a": 1 }));
     assert_eq!(tree.read(data()).as_deref(), Ok("{\"a\":1}"));
-    let strict = Accepts { strict: true, ..Accepts::default() };
-    let error = tree.parts(&[data()], &strict).expect_err("strict");
-    assert_eq!(error.to_string(), "A2A data parts must use application/json media type.");
     assert_eq!(tree.read(part(data().content, "text/markdown")), Err(PartError::DataNotJson));
+}
+
+#[test]
+fn strict_readers_take_few_kinds_of_text_and_never_nothing() {
+    let tree = Tree::new();
+    let strict = Accepts { strict: true, text_types: vec!["text/x-hcl".into()], ..Accepts::default() };
+    for known in ["text/plain", "text/markdown", "application/x-yaml", "text/x-hcl"] {
+        assert_eq!(tree.parts(&[raw(b"x", known)], &strict).expect("text").text, "x", "{known}");
+    }
+    assert_eq!(tree.parts(&[raw(b"x", "text/html")], &strict), Err(PartError::MediaType));
+    assert_eq!(tree.parts(&[Part::text(" \n")], &strict), Err(PartError::Empty));
+    assert_eq!(tree.parts(&[], &strict), Err(PartError::Empty));
+    assert_eq!(tree.parts(&[], &Accepts::default()), Ok(Prompt::default()));
 }
 
 #[test]

@@ -125,6 +125,7 @@ impl Stream {
                 let model = text(event, "model");
                 if !model.is_empty() {
                     self.model = Some(brief(model, SESSION));
+                    out.push(Report::Model(brief(model, SESSION)));
                 }
                 self.keyless = text(event, "apiKeySource") == "none";
             }

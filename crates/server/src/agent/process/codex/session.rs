@@ -157,6 +157,7 @@ impl Session {
         let model = text(result, "model");
         if !model.is_empty() {
             self.model = Some(brief(model, 200));
+            out.push(Report::Model(brief(model, 200)));
         }
         let input = self.input.take();
         self.send("turn/start", json!({ "threadId": self.thread, "input": input }), out);

@@ -27,7 +27,7 @@ pub(super) fn read(event: &Value, ledger: &mut Ledger, out: &mut Vec<Report>) {
     match event["type"].as_str().unwrap_or_default() {
         "system/init" => {
             ledger.session(event["sessionId"].as_str().unwrap_or_default(), out);
-            ledger.model(&event["model"]);
+            ledger.model(&event["model"], out);
         }
         "assistant" => ledger.text(&text_of(&event["message"]["content"]), out),
         "tool_use" => {

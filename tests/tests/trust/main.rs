@@ -1,0 +1,11 @@
+//! Who may come in, what they may see, and over which kind of connection.
+
+#![allow(clippy::panic, reason = "that is how tests fail")]
+
+mod browser;
+mod flood;
+mod kit;
+mod matrix;
+mod provider;
+mod schemes;
+mod tls;

@@ -1,0 +1,387 @@
+//! Every operation over every binding, for everybody who might try it. What belongs to somebody else looks exactly
+//! like what does not exist.
+
+use nuncio_tests::raw::{Answer, V1, Wire, request};
+use nuncio_tests::{Value, json};
+
+use crate::kit::{ANNA, BEN, Mint, TOKENS, bearer, now, plain};
+
+/// What can be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    /// A message on a task.
+    Continue,
+    /// A message in a conversation.
+    Converse,
+    /// A message that refers to a task.
+    Refer,
+    Stream,
+    Get,
+    List,
+    Subscribe,
+    PushCreate,
+    PushGet,
+    PushList,
+    PushDelete,
+    Artifact,
+    ArtifactHead,
+    Cancel,
+    ExtendedCard,
+}
+
+/// The order is one in which the owner can do all of it.
+const OPS: [Op; 15] = [
+    Op::Get,
+    Op::List,
+    Op::PushCreate,
+    Op::PushGet,
+    Op::PushList,
+    Op::PushDelete,
+    Op::Artifact,
+    Op::ArtifactHead,
+    Op::Continue,
+    Op::Stream,
+    Op::Converse,
+    Op::Refer,
+    Op::Subscribe,
+    Op::Cancel,
+    Op::ExtendedCard,
+];
+
+impl Op {
+    /// Whether it is about something that belongs to somebody.
+    fn names_a_thing(self) -> bool {
+        !matches!(self, Self::Converse | Self::Refer | Self::List | Self::ExtendedCard)
+    }
+
+    fn reads(self) -> bool {
+        use Op::{Artifact, ArtifactHead, ExtendedCard, Get, List, PushGet, PushList, Subscribe};
+        matches!(self, Get | List | Subscribe | PushGet | PushList | Artifact | ArtifactHead | ExtendedCard)
+    }
+
+    fn writes(self) -> bool {
+        matches!(self, Self::Continue | Self::Converse | Self::Refer | Self::Stream | Self::Cancel)
+    }
+}
+
+/// Things by their names.
+#[derive(Clone)]
+struct Things {
+    task: String,
+    context: String,
+    hook: String,
+    filed: String,
+    artifact: String,
+    tenant: &'static str,
+}
+
+impl Things {
+    /// Things that nobody has.
+    fn missing() -> Self {
+        let none = "00000000-0000-7000-8000-00000000000".to_owned();
+        let one = |digit: char| format!("{none}{digit}");
+        Self { task: one('1'), context: one('2'), hook: one('3'), filed: one('4'), artifact: one('5'), tenant: "" }
+    }
+
+    fn of_tenant(&self, tenant: &'static str) -> Self {
+        Self { tenant, ..self.clone() }
+    }
+}
+
+/// How one binding asks for each operation; nothing where it cannot.
+struct Binding {
+    name: &'static str,
+    has_tenants: bool,
+    ask: fn(&Wire, &str, Op, &Things) -> Option<Answer>,
+}
+
+const BINDINGS: [Binding; 6] = [
+    Binding { name: "JSON-RPC 1.0", has_tenants: true, ask: rpc },
+    Binding { name: "REST 1.0", has_tenants: true, ask: rest },
+    Binding { name: "JSON-RPC 0.3", has_tenants: false, ask: old_rpc },
+    Binding { name: "REST 0.3", has_tenants: false, ask: old_rest },
+    Binding {
+        name: "WebSocket 1.0",
+        has_tenants: true,
+        ask: |wire, who, op, things| socket(wire, who, call(op, things)?),
+    },
+    Binding {
+        name: "WebSocket 0.3",
+        has_tenants: false,
+        ask: |wire, who, op, things| socket(wire, who, old_call(op, things)?),
+    },
+];
+
+const HOOK: &str = "http://127.0.0.1:9/hook";
+
+fn message(op: Op, things: &Things, parts: &Value) -> Value {
+    let mut message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": parts });
+    match op {
+        Op::Continue | Op::Stream => message["taskId"] = json!(things.task),
+        Op::Converse => message["contextId"] = json!(things.context),
+        _ => message["referenceTaskIds"] = json!([things.task]),
+    }
+    message
+}
+
+fn rpc(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
+    Some(wire.post("/", &format!("{V1}{who}"), &call(op, things)?))
+}
+
+/// The JSON-RPC request of an operation.
+fn call(op: Op, things: &Things) -> Option<String> {
+    let (task, tenant) = (&things.task, things.tenant);
+    let hook = json!({ "tenant": tenant, "taskId": task, "id": things.hook });
+    let send = json!({ "tenant": tenant, "message": message(op, things, &json!([{ "text": "so" }])) });
+    let (method, params) = match op {
+        Op::Continue | Op::Converse | Op::Refer => ("SendMessage", send),
+        Op::Stream => ("SendStreamingMessage", send),
+        Op::Get => ("GetTask", json!({ "tenant": tenant, "id": task })),
+        Op::List => ("ListTasks", json!({ "tenant": tenant, "contextId": things.context })),
+        Op::Subscribe => ("SubscribeToTask", json!({ "tenant": tenant, "id": task })),
+        Op::Cancel => ("CancelTask", json!({ "tenant": tenant, "id": task })),
+        Op::PushCreate => {
+            let config = json!({ "tenant": tenant, "taskId": task, "id": things.hook, "url": HOOK });
+            ("CreateTaskPushNotificationConfig", config)
+        }
+        Op::PushGet => ("GetTaskPushNotificationConfig", hook),
+        Op::PushDelete => ("DeleteTaskPushNotificationConfig", hook),
+        Op::PushList => ("ListTaskPushNotificationConfigs", json!({ "tenant": tenant, "taskId": task })),
+        Op::ExtendedCard => ("GetExtendedAgentCard", json!({ "tenant": tenant })),
+        Op::Artifact | Op::ArtifactHead => return None,
+    };
+    Some(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string())
+}
+
+/// Sends one request in a frame of WebSocket. Its answers have no status and no headers.
+fn socket(wire: &Wire, who: &str, call: String) -> Option<Answer> {
+    let mut connection = wire.connect();
+    connection.send(format!(
+        "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{who}\r\n"
+    ));
+    let opened = connection.head();
+    if opened.status != 101 {
+        connection.finish();
+        return Some(Answer { body: connection.rest(), ..opened });
+    }
+    // A whole text, its length in two bytes, masked with nothing.
+    let length = u16::try_from(call.len()).expect("a short one").to_be_bytes();
+    let mut frame = vec![0x81, 0x80 | 126, length[0], length[1], 0, 0, 0, 0];
+    frame.extend(call.into_bytes());
+    connection.send(frame);
+    let mut body = connection.through("\"final\":true");
+    body.drain(..body.iter().position(|byte| *byte == b'{').unwrap_or_default());
+    let text = String::from_utf8_lossy(&body).into_owned();
+    Some(Answer { status: 200, headers: Vec::new(), body: text.into_bytes() })
+}
+
+fn rest(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
+    let (task, hook) = (&things.task, &things.hook);
+    let send = json!({ "message": message(op, things, &json!([{ "text": "so" }])) }).to_string();
+    let hooks = format!("/tasks/{task}/pushNotificationConfigs");
+    let (method, path, body) = match op {
+        Op::Continue | Op::Converse | Op::Refer => ("POST", "/message:send".into(), send),
+        Op::Stream => ("POST", "/message:stream".into(), send),
+        Op::Get => ("GET", format!("/tasks/{task}"), String::new()),
+        Op::List => ("GET", format!("/tasks?contextId={}", things.context), String::new()),
+        Op::Subscribe => ("POST", format!("/tasks/{task}:subscribe"), String::new()),
+        Op::Cancel => ("POST", format!("/tasks/{task}:cancel"), String::new()),
+        Op::PushCreate => ("POST", hooks, json!({ "id": hook, "url": HOOK }).to_string()),
+        Op::PushGet => ("GET", format!("{hooks}/{hook}"), String::new()),
+        Op::PushDelete => ("DELETE", format!("{hooks}/{hook}"), String::new()),
+        Op::PushList => ("GET", hooks, String::new()),
+        Op::Artifact => ("GET", format!("/artifacts/{}/{}", things.filed, things.artifact), String::new()),
+        Op::ArtifactHead => ("HEAD", format!("/artifacts/{}/{}", things.filed, things.artifact), String::new()),
+        Op::ExtendedCard => ("GET", "/extendedAgentCard".into(), String::new()),
+    };
+    let tenant = if things.tenant.is_empty() { String::new() } else { format!("/{}", things.tenant) };
+    let mut connection = wire.connect();
+    connection.send(request(method, &format!("{tenant}{path}"), &format!("{V1}{who}"), &body));
+    Some(if method == "HEAD" { connection.head() } else { connection.answer() })
+}
+
+fn old_rpc(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
+    Some(wire.post("/", who, &old_call(op, things)?))
+}
+
+/// The JSON-RPC request of 0.3.
+fn old_call(op: Op, things: &Things) -> Option<String> {
+    let task = json!({ "id": things.task });
+    let mut send = json!({ "message": message(op, things, &json!([{ "kind": "text", "text": "so" }])) });
+    send["message"]["kind"] = json!("message");
+    send["message"]["role"] = json!("user");
+    let hook = json!({ "id": things.task, "pushNotificationConfigId": things.hook });
+    let (method, params) = match op {
+        Op::Continue | Op::Converse | Op::Refer => ("message/send", send),
+        Op::Stream => ("message/stream", send),
+        Op::Get => ("tasks/get", task),
+        Op::Subscribe => ("tasks/resubscribe", task),
+        Op::Cancel => ("tasks/cancel", task),
+        Op::PushCreate => {
+            let config = json!({ "id": things.hook, "url": HOOK });
+            ("tasks/pushNotificationConfig/set", json!({ "taskId": things.task, "pushNotificationConfig": config }))
+        }
+        Op::PushGet => ("tasks/pushNotificationConfig/get", hook),
+        Op::PushDelete => ("tasks/pushNotificationConfig/delete", hook),
+        Op::PushList => ("tasks/pushNotificationConfig/list", task),
+        Op::ExtendedCard => ("agent/getAuthenticatedExtendedCard", json!({})),
+        Op::List | Op::Artifact | Op::ArtifactHead => return None,
+    };
+    Some(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string())
+}
+
+fn old_rest(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
+    let (task, hook) = (&things.task, &things.hook);
+    let mut send = message(op, things, &json!([]));
+    send["content"] = json!([{ "text": "so" }]);
+    send.as_object_mut()?.remove("parts");
+    let send = json!({ "request": send }).to_string();
+    let hooks = format!("/v1/tasks/{task}/pushNotificationConfigs");
+    let (method, path, body) = match op {
+        Op::Continue | Op::Converse => ("POST", "/v1/message:send".into(), send),
+        Op::Stream => ("POST", "/v1/message:stream".into(), send),
+        Op::Get => ("GET", format!("/v1/tasks/{task}"), String::new()),
+        Op::List => ("GET", format!("/v1/tasks?contextId={}", things.context), String::new()),
+        Op::Subscribe => ("POST", format!("/v1/tasks/{task}:subscribe"), String::new()),
+        Op::Cancel => ("POST", format!("/v1/tasks/{task}:cancel"), String::new()),
+        Op::PushGet => ("GET", format!("{hooks}/{hook}"), String::new()),
+        Op::PushDelete => ("DELETE", format!("{hooks}/{hook}"), String::new()),
+        Op::PushList => ("GET", hooks, String::new()),
+        Op::ExtendedCard => ("GET", "/v1/card".into(), String::new()),
+        Op::Refer | Op::PushCreate | Op::Artifact | Op::ArtifactHead => return None,
+    };
+    Some(wire.ask(request(method, &path, who, &body)))
+}
+
+/// A server with tokens and a provider, webhooks and an extended card.
+fn server(mint: &Mint) -> Wire {
+    let push = "push-notifications: true\npush-allowed-cidrs: [127.0.0.0/8]\nartifact-inline-max: 1KiB\n";
+    Wire::start(&format!("{TOKENS}{}{push}extended-card: \"on\"\n", mint.config("require-scopes: true")))
+}
+
+/// Things that a caller has made.
+fn made(wire: &Wire, who: &str) -> Things {
+    let send = |text: &str| {
+        let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": text }] });
+        wire.post("/message:send", &format!("{V1}{who}"), &json!({ "message": message }).to_string()).json()
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("a text, not {value}")).to_owned();
+    let (asked, filed) = (send("ask why?"), send("file a.bin 5000"));
+    let mut things = Things {
+        task: text(&asked["task"]["id"]),
+        context: text(&asked["task"]["contextId"]),
+        hook: "00000000-0000-7000-8000-0000000000aa".into(),
+        filed: text(&filed["task"]["id"]),
+        artifact: text(&filed["task"]["artifacts"][0]["artifactId"]),
+        tenant: "",
+    };
+    let hook = json!({ "id": things.hook, "url": HOOK }).to_string();
+    let path = format!("/tasks/{}/pushNotificationConfigs", things.task);
+    let put = wire.post(&path, &format!("{V1}{who}"), &hook);
+    assert_eq!(put.status, 200, "{}", put.text());
+    things.hook = text(&put.json()["id"]);
+    things
+}
+
+#[test]
+fn a_foreign_thing_looks_like_a_missing_one() {
+    let mint = Mint::new();
+    let other = bearer(&mint.token(&json!({ "scope": "a2a:read a2a:write a2a:push" })));
+    for binding in &BINDINGS {
+        let wire = server(&mint);
+        let theirs = made(&wire, ANNA);
+        for op in OPS {
+            // The second has the same name at a provider as the owner has here.
+            for who in [BEN, &other] {
+                let Some(foreign) = (binding.ask)(&wire, who, op, &theirs) else { continue };
+                let missing = (binding.ask)(&wire, who, op, &Things::missing()).expect("the same operation");
+                assert_eq!(plain(&foreign), plain(&missing), "{op:?} over {}", binding.name);
+            }
+            if binding.has_tenants {
+                let elsewhere = (binding.ask)(&wire, ANNA, op, &theirs.of_tenant("elsewhere"));
+                let missing = (binding.ask)(&wire, ANNA, op, &Things::missing().of_tenant("elsewhere"));
+                assert_eq!(elsewhere.as_ref().map(plain), missing.as_ref().map(plain), "{op:?} over {}", binding.name);
+            }
+        }
+        for op in OPS.into_iter().filter(|op| op.names_a_thing()) {
+            let Some(own) = (binding.ask)(&wire, ANNA, op, &theirs) else { continue };
+            let missing = (binding.ask)(&wire, ANNA, op, &Things::missing()).expect("the same operation");
+            assert_ne!(plain(&own), plain(&missing), "{op:?} over {} finds what is there", binding.name);
+        }
+        wire.assert_sound();
+    }
+}
+
+#[test]
+fn keys_of_repeated_sends_belong_to_their_caller() {
+    let wire = Wire::start(TOKENS);
+    let body = json!({ "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hi" }] } }).to_string();
+    let send =
+        |who: &str, key: &str| wire.post("/message:send", &format!("{V1}{who}Idempotency-Key: {key}\r\n"), &body);
+    let (first, again) = (send(ANNA, "k"), send(ANNA, "k"));
+    assert_eq!(first.json()["task"]["id"], again.json()["task"]["id"]);
+    let (foreign, fresh) = (send(BEN, "k"), send(BEN, "another"));
+    assert_ne!(first.json()["task"]["id"], foreign.json()["task"]["id"]);
+    assert_eq!(plain(&foreign), plain(&fresh), "nobody learns which keys others have used");
+}
+
+#[test]
+fn nobody_comes_in_without_good_credentials() {
+    let mint = Mint::new();
+    let strangers = [
+        ("no credentials", String::new()),
+        ("a wrong token", bearer("wrong")),
+        ("an expired token", bearer(&mint.token(&json!({ "exp": now() - 3600 })))),
+        ("a token for others", bearer(&mint.token(&json!({ "aud": "others" })))),
+        ("a token of another issuer", bearer(&mint.token(&json!({ "iss": "https://evil.example" })))),
+        ("a token of another provider's key", bearer(&Mint::new().token(&json!({})))),
+    ];
+    let wire = server(&mint);
+    let theirs = made(&wire, ANNA);
+    drop(wire);
+    for (stranger, who) in strangers {
+        let wire = server(&mint);
+        for binding in &BINDINGS {
+            for op in OPS {
+                let Some(answer) = (binding.ask)(&wire, &who, op, &theirs) else { continue };
+                let what = format!("{op:?} over {} with {stranger}", binding.name);
+                // Browsers open a socket without credentials, and bring them in a frame.
+                if binding.name.starts_with("WebSocket") && who.is_empty() {
+                    assert!(answer.text().contains(r#""code":-31401"#), "{what}: {}", answer.text());
+                    continue;
+                }
+                assert_eq!(answer.status, 401, "{what}");
+                let body = if op == Op::ArtifactHead { "" } else { r#"{"error":"Unauthorized"}"# };
+                assert_eq!(answer.text(), body, "{what}");
+                let challenge = answer.header("www-authenticate").unwrap_or_default();
+                assert!(challenge.starts_with("Bearer realm="), "{what}: {challenge}");
+                assert_eq!(challenge.contains("invalid_token"), !who.is_empty(), "{what}: {challenge}");
+            }
+        }
+        assert_eq!(wire.get("/metrics", &who).status, 401);
+        assert_eq!(wire.get("/health", &who).status, 200);
+    }
+}
+
+#[test]
+fn scopes_limit_what_a_good_token_may_do() {
+    let mint = Mint::new();
+    let wire = server(&mint);
+    let theirs = made(&wire, ANNA);
+    let with = |scope: &str| bearer(&mint.token(&json!({ "scope": scope })));
+    let (reader, writer, nothing) = (with("a2a:read"), with("a2a:write openid"), with("openid"));
+    for binding in &BINDINGS {
+        for op in OPS {
+            for (who, may) in [(&reader, op.reads()), (&writer, op.writes()), (&nothing, false)] {
+                let Some(foreign) = (binding.ask)(&wire, who, op, &theirs) else { continue };
+                let missing = (binding.ask)(&wire, who, op, &Things::missing()).expect("the same operation");
+                let refused = foreign.status == 403 || foreign.text().contains(r#""code":-31403"#);
+                assert_eq!(!refused, may, "{op:?} over {}: {}", binding.name, foreign.text());
+                assert_eq!(plain(&foreign), plain(&missing), "{op:?} over {}", binding.name);
+            }
+        }
+    }
+    assert_eq!(wire.get("/metrics", &reader).status, 403);
+    assert_eq!(wire.get("/metrics", &with("a2a:metrics")).status, 200);
+}
