@@ -49,7 +49,8 @@ where
 {
     set_tenant_apart(app, &mut parts);
     if let Some(service) = grpc::service(parts.uri.path()) {
-        return grpc::handle(app, service, parts, incoming, (local, remote)).await;
+        // Boxed: its state is large, and other calls would carry it along.
+        return Box::pin(grpc::handle(app, service, parts, incoming, (local, remote))).await;
     }
     if app.is_grpc_alone(local) {
         return grpc::nothing_else();
