@@ -55,7 +55,10 @@ async fn a_new_certificate_is_taken_up_while_calls_go_on() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let wire = Wire::start(&old.config());
     let staying = client(&old, None);
-    let health = |client: Client| async { client.get(at(&wire, "/health")).send().await.map(|answer| answer.status()) };
+    let health = |client: Client| {
+        let asked = client.get(at(&wire, "/health")).send();
+        async { asked.await.map(|answer| answer.status()) }
+    };
     assert_eq!(health(staying.clone()).await.ok(), Some(reqwest::StatusCode::OK));
     // A stream that is open all the time.
     let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hold" }] });
