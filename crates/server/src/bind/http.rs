@@ -134,8 +134,7 @@ async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr)
         "/ready" if readable => Some(ready(app).await),
         JWKS if !app.has_keys() => None,
         JWKS if readable => Some(key_set(app)),
-        JWKS => Some(method_not_allowed("GET, HEAD")),
-        "/health" | "/ready" => Some(method_not_allowed("GET, HEAD")),
+        JWKS | "/health" | "/ready" => Some(method_not_allowed("GET, HEAD")),
         _ => None,
     }
 }
