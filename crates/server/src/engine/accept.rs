@@ -185,26 +185,6 @@ impl Engine {
         Err(Error::invalid("message.parts", &format!("has more than {most} parts: send several messages")))
     }
 
-    /// Where a conversation is enough to answer a question, names the task that waits with it.
-    async fn find_question(&self, call: &Call, message: &mut Message) -> Result<(), Error> {
-        if !self.options.manners.answer_by_context || !message.task_id.is_empty() || message.context_id.is_empty() {
-            return Ok(());
-        }
-        let query = ListQuery {
-            scope: call.scope.clone(),
-            context_id: Some(message.context_id.clone()),
-            state: Some(State(TaskState::InputRequired.number())),
-            since: None,
-            after: None,
-            limit: 1,
-        };
-        let page = self.store.list(query).await.map_err(|error| store_error(&error))?;
-        if let Some(row) = page.tasks.into_iter().next() {
-            message.task_id = row.id;
-        }
-        Ok(())
-    }
-
     /// What the caller activates is kept with the message, so that it still holds after a restart: the form of
     /// questions, and what agents understand by themselves.
     fn keep_extensions(&self, call: &Call, message: &mut Message) {

@@ -13,7 +13,7 @@ use super::schedule::{Full, Room};
 use super::{Engine, store_error};
 use crate::call::Call;
 use crate::present::{Presenter, Style};
-use crate::store::{Created, IdempotencyKey, PushConfig, Scope};
+use crate::store::{Created, IdempotencyKey, ListQuery, PushConfig, Scope, State};
 
 /// How often, and after which pause, a busy conversation is looked at again: its turn may be over and only not yet
 /// have left.
@@ -75,6 +75,26 @@ impl Engine {
             tokio::time::sleep(PAUSE).await;
         }
         Err(NoRoom::Busy(words))
+    }
+
+    /// Where a conversation is enough to answer a question, names the task that waits with it.
+    pub(super) async fn find_question(&self, call: &Call, message: &mut Message) -> Result<(), Error> {
+        if !self.options.manners.answer_by_context || !message.task_id.is_empty() || message.context_id.is_empty() {
+            return Ok(());
+        }
+        let query = ListQuery {
+            scope: call.scope.clone(),
+            context_id: Some(message.context_id.clone()),
+            state: Some(State(TaskState::InputRequired.number())),
+            since: None,
+            after: None,
+            limit: 1,
+        };
+        let page = self.store.list(query).await.map_err(|error| store_error(&error))?;
+        if let Some(row) = page.tasks.into_iter().next() {
+            message.task_id = row.id;
+        }
+        Ok(())
     }
 
     /// Refuses a message for a task whose turn is under way and has not asked for it.

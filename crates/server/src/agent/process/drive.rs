@@ -18,6 +18,10 @@ use crate::agent::workplace::Workplace;
 use crate::agent::{Agent, AgentError, Approval, Arrival, OnCrash, Pending, Session, ToolCall, ToolStep, Turn};
 use crate::workspace::{Attachment, Workspace};
 
+mod waiting;
+
+use waiting::{Waiting, settles};
+
 /// How long a program is silent in the middle of a line before that counts as a question.
 const HESITATION: Duration = Duration::from_millis(200);
 /// How much a program may report while an answer is awaited, before it has to wait too.
@@ -453,51 +457,6 @@ impl Drive<'_> {
             None => return Err(AgentError::Failed(exit.describe())),
         }
         Ok(Ended::Over)
-    }
-}
-
-/// What is needed of a run while its turn waits for somebody.
-struct Waiting<'a> {
-    child: &'a mut Child,
-    dialect: &'a mut dyn Dialect,
-    queue: &'a mut VecDeque<Report>,
-}
-
-impl Waiting<'_> {
-    /// Waits for an answer while the program goes on. `None` when the program no longer wants it, or is gone.
-    async fn while_asking<T>(self, id: &str, answer: impl Future<Output = T>) -> Option<T> {
-        let mut answer = std::pin::pin!(answer);
-        let mut listening = true;
-        loop {
-            let room = listening && self.queue.len() < BACKLOG;
-            tokio::select! {
-                biased;
-                answer = &mut answer => return Some(answer),
-                line = self.child.line(), if room => match line {
-                    Ok(Some(line)) => {
-                        let mut out = Vec::new();
-                        self.dialect.line(&String::from_utf8_lossy(&line), &mut out);
-                        let settled = out.iter().any(|report| settles(report, id));
-                        self.queue.extend(out);
-                        if settled {
-                            return None;
-                        }
-                    }
-                    Ok(None) => return None,
-                    // It is noticed again by whoever reads next.
-                    Err(_) => listening = false,
-                },
-            }
-        }
-    }
-}
-
-/// Whether nobody waits any more for the answer to this request: it was withdrawn, or the turn is over.
-fn settles(report: &Report, request: &str) -> bool {
-    match report {
-        Report::Withdraw { id } => id == request,
-        Report::Done | Report::Failed(_) | Report::AuthRequired(_) | Report::Rejected(_) | Report::Lost(_) => true,
-        _ => false,
     }
 }
 
