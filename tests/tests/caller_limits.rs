@@ -184,7 +184,9 @@ async fn messages_tasks_and_webhooks_have_their_measure() {
     assert_eq!(refused["error"]["code"], -32004, "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().contains("contextId"), "{refused}");
 
-    let webhook = |name: &str| json!({ "taskId": id(&task), "id": name, "url": "http://127.0.0.1:9/hook" });
+    // Nobody listens there any more.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let webhook = |name: &str| json!({ "taskId": id(&task), "id": name, "url": format!("http://{closed}/hook") });
     let create = "CreateTaskPushNotificationConfig";
     let (_, body) = rpc(&server, "a", create, &webhook("one")).await;
     assert!(body["result"].is_object(), "{body}");

@@ -90,13 +90,15 @@ fn provoke(wire: &Wire, token: &str) -> String {
         }
     }
     // Webhooks, good and bad, and what is said of them afterwards.
+    // Nobody listens there any more.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let urls = [
-        "http://127.0.0.1:9/hook?key=MARK-query",
-        "http://user:MARK-hook-password@127.0.0.1:9/",
-        "https://user:MARK-hook-password@10.0.0.1/",
-        "http://169.254.169.254/latest",
-        "nonsense",
-        "file:///etc/passwd",
+        format!("http://{closed}/hook?key=MARK-query"),
+        format!("http://user:MARK-hook-password@{closed}/"),
+        "https://user:MARK-hook-password@10.0.0.1/".to_owned(),
+        "http://169.254.169.254/latest".to_owned(),
+        "nonsense".to_owned(),
+        "file:///etc/passwd".to_owned(),
     ];
     for (n, url) in urls.iter().enumerate() {
         let mut params = message("hello");

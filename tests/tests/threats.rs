@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use nuncio_tests::{client, json};
-
 /// What A2A servers and clients have met. A row may say more than these words, but none may be missing.
 const THREATS: [&str; 18] = [
     "by a webhook's URL",
@@ -68,23 +66,4 @@ fn every_threat_has_an_answer_and_a_test_that_is_there() {
             assert!(!ignored.into_iter().any(|line| line.starts_with("#[ignore")), "{test} is not run");
         }
     }
-}
-
-/// What a browser does for a page of another origin: it sends simple requests without asking, and asks before others.
-#[tokio::test]
-async fn a_page_of_another_origin_is_not_let_in() {
-    let server = nuncio_tests::Server::start(&["--store", "memory"]);
-    let origin = "https://evil.example";
-    let params = nuncio_tests::message("hello");
-    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params }).to_string();
-    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
-        let request = client().post(&server.url).header("Origin", origin).header("Content-Type", kind);
-        let text = request.body(call.clone()).send().await.unwrap().text().await.unwrap();
-        assert!(!text.contains("\"result\""), "{kind}: {text}");
-    }
-    let preflight = client().request("OPTIONS".parse().unwrap(), &server.url).header("Origin", origin);
-    let preflight = preflight.header("Access-Control-Request-Method", "POST");
-    let preflight = preflight.header("Access-Control-Request-Headers", "content-type").send().await.unwrap();
-    assert!(!preflight.headers().contains_key("access-control-allow-origin"), "{preflight:?}");
-    assert_eq!(server.count("COMPLETED").await + server.count("WORKING").await, 0, "nothing was begun");
 }

@@ -58,13 +58,14 @@ pub(crate) fn with_parts(parts: Value) -> Value {
     all
 }
 
-/// What the agent has said on a task, all of it.
+/// What the agent has said on a task, all of it but the end of its last line.
 pub(crate) fn said(task: &Value) -> String {
     let empty = Vec::new();
     let history = task["history"].as_array().unwrap_or(&empty);
     let messages = history.iter().filter(|message| message["role"] == "ROLE_AGENT");
     let parts = messages.flat_map(|message| message["parts"].as_array().cloned().unwrap_or_default());
-    parts.map(|part| part["text"].as_str().unwrap_or_default().to_owned()).collect()
+    let text: String = parts.map(|part| part["text"].as_str().unwrap_or_default().to_owned()).collect();
+    text.strip_suffix('\n').map(str::to_owned).unwrap_or(text)
 }
 
 /// The result of a call with a whole body, as a document has it.

@@ -31,8 +31,11 @@ fn tests_below(folder: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The rows of a table: lines of the document, and the cell with the tests.
-fn rows(text: &str) -> Vec<(Vec<(u32, u32)>, Vec<String>)> {
+/// Lines of the document, and the tests that show what they say.
+type Row = (Vec<(u32, u32)>, Vec<String>);
+
+/// The rows of a table.
+fn rows(text: &str) -> Vec<Row> {
     let row = |line: &str| {
         let cells: Vec<&str> = line.trim().strip_prefix("| ")?.split(" | ").collect();
         let range = |part: &str| {

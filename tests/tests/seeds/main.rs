@@ -6,6 +6,7 @@
 #[path = "../push/receiver.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod receiver;
+#[allow(dead_code, reason = "shared with the tests of the commands")]
 #[path = "../commands/run.rs"]
 mod run;
 

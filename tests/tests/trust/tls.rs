@@ -23,7 +23,7 @@ fn at(wire: &Wire, path: &str) -> String {
 }
 
 async fn send(client: &Client, wire: &Wire) -> (u16, Value) {
-    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "file a.bin 5000" }] });
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "file a.bin 300000" }] });
     let request = client.post(at(wire, "/message:send")).header("A2A-Version", "1.0");
     let answer = request.json(&json!({ "message": message })).send().await.expect("an answer");
     (answer.status().as_u16(), answer.json().await.expect("JSON"))
@@ -32,7 +32,7 @@ async fn send(client: &Client, wire: &Wire) -> (u16, Value) {
 #[tokio::test]
 async fn everything_is_served_over_tls_and_says_so() {
     let authority = Authority::new("authority");
-    let wire = Wire::start(&format!("{}artifact-inline-max: 1KiB\n", authority.config()));
+    let wire = Wire::start(&authority.config());
     let client = client(&authority, None);
     let card = client.get(at(&wire, "/.well-known/agent-card.json")).send().await.expect("the card");
     assert_eq!(card.version(), reqwest::Version::HTTP_2, "both sides know it");
@@ -55,7 +55,10 @@ async fn a_new_certificate_is_taken_up_while_calls_go_on() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let wire = Wire::start(&old.config());
     let staying = client(&old, None);
-    let health = |client: Client| async { client.get(at(&wire, "/health")).send().await.map(|answer| answer.status()) };
+    let health = |client: Client| {
+        let asked = client.get(at(&wire, "/health")).send();
+        async { asked.await.map(|answer| answer.status()) }
+    };
     assert_eq!(health(staying.clone()).await.ok(), Some(reqwest::StatusCode::OK));
     // A stream that is open all the time.
     let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hold" }] });

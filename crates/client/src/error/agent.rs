@@ -60,8 +60,8 @@ impl AgentError {
     pub(crate) fn from_grpc(code: Code, text: &str, details: Value) -> Self {
         let named = text.split_once(": ").and_then(|(name, rest)| Some((ErrorKind::from_name(name)?, rest)));
         let (kind, text) = named.map_or((by_code(code), text), |(kind, rest)| (Some(kind), rest));
-        let number = kind.map_or(i64::from(code.number()), |kind| kind.code().into());
-        Self::new(number, kind, Some(text).filter(|text| !text.is_empty()), details)
+        // What the details say comes first, and brings its own code.
+        Self::new(code.number().into(), kind, Some(text).filter(|text| !text.is_empty()), details)
     }
 
     fn new(code: i64, kind: Option<ErrorKind>, message: Option<&str>, details: Value) -> Self {

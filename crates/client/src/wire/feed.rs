@@ -55,7 +55,7 @@ pub(crate) struct Feed {
 enum Source {
     Events { response: Box<Response>, parser: Box<Parser> },
     Single(Option<Box<StreamResponse>>),
-    Messages { messages: Box<Messages>, ahead: Option<Event> },
+    Messages { messages: Box<Messages>, ahead: Option<Box<Event>> },
     Replies(Box<Arriving>, Option<Box<Event>>),
 }
 
@@ -81,7 +81,7 @@ impl Feed {
     pub(super) async fn look_ahead(&mut self) -> Result<(), ClientError> {
         let first = self.next().await?;
         if let Source::Messages { ahead, .. } = &mut self.source {
-            *ahead = first;
+            *ahead = first.map(Box::new);
         }
         Ok(())
     }
@@ -96,7 +96,7 @@ impl Feed {
         let (response, parser) = match &mut self.source {
             Source::Single(only) => return Ok(only.take().map(|only| Event { seq: None, response: *only })),
             Source::Events { response, parser } => (response, parser),
-            Source::Messages { ahead: ahead @ Some(_), .. } => return Ok(ahead.take()),
+            Source::Messages { ahead: ahead @ Some(_), .. } => return Ok(ahead.take().map(|first| *first)),
             Source::Messages { messages, .. } => {
                 let next = messages.next(&self.http, &self.url, self.http.options.max_event);
                 let next = match self.http.options.silence {

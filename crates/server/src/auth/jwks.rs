@@ -166,7 +166,8 @@ impl Fetched {
         if let (Some(keys), _) = look() {
             return Ok(keys);
         }
-        self.ask().await;
+        // Boxed: calls that ask nobody need not carry the room for it.
+        Box::pin(self.ask()).await;
         match look() {
             (Some(keys), _) => Ok(keys),
             (None, true) => Err(NoKey::Unknown),

@@ -49,7 +49,8 @@ where
 {
     set_tenant_apart(app, &mut parts);
     if let Some(service) = grpc::service(parts.uri.path()) {
-        return grpc::handle(app, service, parts, incoming, (local, remote)).await;
+        // Boxed: its state is large, and other calls would carry it along.
+        return Box::pin(grpc::handle(app, service, parts, incoming, (local, remote))).await;
     }
     if app.is_grpc_alone(local) {
         return grpc::nothing_else();
@@ -133,8 +134,7 @@ async fn public(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr)
         "/ready" if readable => Some(ready(app).await),
         JWKS if !app.has_keys() => None,
         JWKS if readable => Some(key_set(app)),
-        JWKS => Some(method_not_allowed("GET, HEAD")),
-        "/health" | "/ready" => Some(method_not_allowed("GET, HEAD")),
+        JWKS | "/health" | "/ready" => Some(method_not_allowed("GET, HEAD")),
         _ => None,
     }
 }

@@ -271,15 +271,6 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_origins_are_refused_and_programs_are_not() {
-        let origin = |origin: &str| is_same_origin(&headers(&[("host", "agent:41242"), ("origin", origin)]));
-        assert!(origin("http://agent:41242") && origin("https://AGENT:41242"));
-        assert!(!origin("http://evil") && !origin("null") && !origin("http://agent:41242.evil"));
-        assert!(is_same_origin(&headers(&[("host", "a")])));
-        assert!(!is_same_origin(&headers(&[("origin", "http://a")])));
-    }
-
-    #[test]
     fn only_known_protocols_are_agreed_to() {
         assert_eq!(protocol(&headers(&[("sec-websocket-protocol", "x, a2a")])), Some("a2a"));
         assert_eq!(protocol(&headers(&[("sec-websocket-protocol", "bearer.secret")])), None);

@@ -22,7 +22,7 @@ impl Engine {
         let row = self.find(&call.scope, id).await?;
         let live = self.open(&row).await?;
         let (state, _) = live.read(|task| task.status.state);
-        if self.options.manners.rest_is_over && live.rests() {
+        if self.options.manners.rest_is_over && (state.is_terminal() || live.rests()) {
             return Err(not_cancelable(id, state));
         }
         if !state.is_terminal() {

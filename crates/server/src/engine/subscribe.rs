@@ -37,7 +37,7 @@ pub struct Subscription {
     cursor: Seq,
     close: Close,
     /// The task itself, to be shown before anything else.
-    first: Option<Event>,
+    first: Option<Arc<Event>>,
 }
 
 enum Source {
@@ -61,7 +61,7 @@ impl Subscription {
             body
         });
         live.durable(seq).await.map_err(|error| append_error(&error))?;
-        let first = Some(Event::new(seq, body.into()));
+        let first = Some(Arc::new(Event::new(seq, body.into())));
         Ok(Self { first, ..Self::after(engine, live, seq, close) })
     }
 
@@ -79,7 +79,7 @@ impl Subscription {
     /// Waits for the next events and adds them to `into`. `false` means that the stream is over.
     pub async fn next(&mut self, into: &mut Vec<Arc<Event>>) -> Result<bool, Error> {
         if let Some(first) = self.first.take() {
-            into.push(Arc::new(first));
+            into.push(first);
             return Ok(true);
         }
         match &self.source {

@@ -182,13 +182,14 @@ mod tests {
     #[test]
     fn a_tool_is_told_once_and_its_result_is_short() {
         let mut presenter = Presenter::new(Exposure::default());
-        let (input, output, long) = (json!({}), json!({ "a": 1 }), Value::from("ü".repeat(201)));
         let call = |step| ToolCall { id: "1", name: "read_file", step };
         assert_eq!(words(presenter.tool(call(ToolStep::Started))), "Using tool: read_file");
-        assert_eq!(words(presenter.tool(call(ToolStep::Input(&input)))), "");
+        let nothing = json!({});
+        assert_eq!(words(presenter.tool(call(ToolStep::Input(&nothing)))), "");
+        let long = Value::from("ü".repeat(201));
         let told = words(presenter.tool(call(ToolStep::Completed(&long))));
         assert_eq!(told, format!("Tool result: {}…", "ü".repeat(200)));
-        assert_eq!(words(presenter.tool(call(ToolStep::Completed(&output)))), r#"Tool result: {"a":1}"#);
+        assert_eq!(words(presenter.tool(call(ToolStep::Completed(&json!({ "a": 1 }))))), r#"Tool result: {"a":1}"#);
     }
 
     #[test]

@@ -78,6 +78,7 @@ impl Presenter {
     }
 
     /// Only the answer is text here.
+    #[allow(clippy::needless_pass_by_value, reason = "other wire forms keep it")]
     pub(crate) fn note(&mut self, message: Message) -> Option<Update> {
         let text = message.text();
         self.exposure.tools.then(|| self.about("progress", json!({ "text": shortened(&text) })))
@@ -119,7 +120,7 @@ impl Presenter {
     }
 
     fn about(&self, what: &str, value: Value) -> Update {
-        passing(self.metadata(json!({ what: value })))
+        passing(self.metadata(Value::Object([(what.to_owned(), value)].into_iter().collect())))
     }
 
     fn metadata(&self, value: Value) -> Metadata {

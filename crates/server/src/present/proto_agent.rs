@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn thinking_without_a_pause_is_one_message() {
-        let mut presenter = Presenter::new(Exposure { thinking: true, ..Exposure::default() });
+        let mut presenter = Presenter::new(Exposure { thinking: true, tools: true, ..Exposure::default() });
         let mut id = || match presenter.think("x") {
             Some(Update::Status { message: Some(message), .. }) => message.message_id,
             _ => unreachable!("a message"),

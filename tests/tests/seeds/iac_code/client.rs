@@ -136,13 +136,13 @@ fn signatures_are_verified() {
     place.shell.write(
         "jwks-client.yml",
         &format!(
-            "url: {}/\ntoken: local-dev-token\nverify-card-jwks-url: http://127.0.0.1:1/jwks.json\n",
+            "url: {}/\ntoken: local-dev-token\nverify-card-jwks-url: http://127.0.0.1:1/jwks.json\nrequire-card-signature: true\n",
             place.server.url
         ),
     );
     let line = "iac-code a2a-client --config jwks-client.yml call \\\n--prompt \"Review the ROS stack.\"";
     let refused = place.line(line);
-    assert_ne!(refused.code, Some(0), "the key that it was signed with is not there: {refused:?}");
+    assert_ne!(refused.code, Some(0), "the key that it was signed with is not to be had: {refused:?}");
 }
 
 /// 002:8, 002:205-215.

@@ -96,7 +96,7 @@ async fn ids_are_short_and_plain() {
 async fn the_states_of_a_task() {
     let server = serve("");
     let finished = events(&server, "hello").await;
-    let states: Vec<&str> = finished.iter().map(|event| event.state()).collect();
+    let states: Vec<&str> = finished.iter().map(nuncio_tests::SseEvent::state).collect();
     let expected = ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", "TASK_STATE_WORKING", "TASK_STATE_INPUT_REQUIRED"];
     assert_eq!(states, expected);
     let failed = events(&server, "fail on purpose").await;

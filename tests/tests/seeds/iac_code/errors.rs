@@ -55,7 +55,8 @@ async fn callers_are_known_by_any_scheme_that_is_configured() {
 /// 002:84: without any scheme, nobody is asked.
 #[tokio::test]
 async fn nobody_is_asked_where_nothing_is_configured() {
-    let (status, _) = answer(client().get(format!("{}/tasks", serve("").url)).header("A2A-Version", "1.0")).await;
+    let server = serve("");
+    let (status, _) = answer(client().get(format!("{}/tasks", server.url)).header("A2A-Version", "1.0")).await;
     assert_eq!(status, 200);
 }
 

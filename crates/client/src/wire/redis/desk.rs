@@ -141,7 +141,7 @@ pub(super) async fn read(
         if let Some(entry) = found.last() {
             last.clone_from(&entry.id);
         }
-        let replies: Vec<_> = found.into_iter().filter_map(reply).collect();
+        let replies: Vec<_> = found.iter().filter_map(reply).collect();
         if !replies.is_empty() && desk.is_served_by(&replies) {
             // Before the call is told: the program may end with it.
             if let Ok(true) = TIDY.key(&stream).arg(&last).invoke_async(&mut redis).await {
@@ -168,7 +168,7 @@ async fn next(reader: &mut ConnectionManager, stream: &str, after: &str) -> Resu
 }
 
 /// Reads an entry, and for whom it is. What is none is nobody's.
-fn reply(entry: StreamId) -> Option<(String, Reply)> {
+fn reply(entry: &StreamId) -> Option<(String, Reply)> {
     let reply = Reply {
         payload: entry.get::<Vec<u8>>("payload")?,
         event: entry.get::<String>("event_id").and_then(|number| number.parse().ok()),

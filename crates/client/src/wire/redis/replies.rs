@@ -89,10 +89,11 @@ impl Replies {
             match tokio::time::timeout(LOOK, self.next()).await {
                 Ok(reply) => return reply,
                 // Redis itself may be away for a while: then the reader decides.
-                Err(_) => match self.redis.is_in_hand(&self.entry).await {
-                    Ok(false) => return Err(self.redis.gone("no worker has the request in hand")),
-                    Ok(true) | Err(_) => {}
-                },
+                Err(_) => {
+                    if let Ok(false) = self.redis.is_in_hand(&self.entry).await {
+                        return Err(self.redis.gone("no worker has the request in hand"));
+                    }
+                }
             }
         }
     }
