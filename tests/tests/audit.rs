@@ -1,5 +1,7 @@
 //! The audit log: who did what to which task, and nothing that was said.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a panic is how a test reports")]
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

@@ -566,12 +566,15 @@ fn bytes_that_no_request_may_hold() {
         connection.try_answer()
     };
     for (what, bytes) in [
-        ("NUL in the path", &b"GET /tasks/\0 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"[..]),
-        ("NUL in a header", b"GET /tasks HTTP/1.1\r\nHost: x\r\nX: \0\r\nConnection: close\r\n\r\n"),
-        ("a space in a header's name", b"GET /tasks HTTP/1.1\r\nHost: x\r\nX Y: 1\r\nConnection: close\r\n\r\n"),
+        ("NUL in the path", &b"GET /tasks/\0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"[..]),
+        ("NUL in a header", b"GET /tasks HTTP/1.1\r\nHost: localhost\r\nX: \0\r\nConnection: close\r\n\r\n"),
+        (
+            "a space in a header's name",
+            b"GET /tasks HTTP/1.1\r\nHost: localhost\r\nX Y: 1\r\nConnection: close\r\n\r\n",
+        ),
         ("no version", b"GET /tasks\r\n\r\n"),
-        ("HTTP/9.9", b"GET /tasks HTTP/9.9\r\nHost: x\r\n\r\n"),
-        ("a folded header", b"GET /tasks HTTP/1.1\r\nHost: x\r\nX: 1\r\n 2\r\nConnection: close\r\n\r\n"),
+        ("HTTP/9.9", b"GET /tasks HTTP/9.9\r\nHost: localhost\r\n\r\n"),
+        ("a folded header", b"GET /tasks HTTP/1.1\r\nHost: localhost\r\nX: 1\r\n 2\r\nConnection: close\r\n\r\n"),
         ("nothing but line ends", b"\r\n\r\n\r\n\r\nx\r\n\r\n"),
         ("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"),
     ] {
@@ -580,11 +583,11 @@ fn bytes_that_no_request_may_hold() {
     }
     // Not UTF-8, but HTTP lets it through: the path is unknown, the rest does not count.
     for (what, bytes, statuses) in [
-        ("the path", &b"GET /tasks/\xff HTTP/1.1\r\nHost: x\r\nA2A-Version: 1.0\r\nConnection: close\r\n\r\n"[..], &[400_u16, 404][..]),
-        ("the query", b"GET /tasks?contextId=\xff HTTP/1.1\r\nHost: x\r\nA2A-Version: 1.0\r\nConnection: close\r\n\r\n", &[200, 400]),
-        ("an encoded query", b"GET /tasks?contextId=%ff&%ff=%00 HTTP/1.1\r\nHost: x\r\nA2A-Version: 1.0\r\nConnection: close\r\n\r\n", &[200]),
-        ("the version", b"GET /tasks HTTP/1.1\r\nHost: x\r\nA2A-Version: \xff\r\nConnection: close\r\n\r\n", &[400]),
-        ("other headers", b"GET /tasks HTTP/1.1\r\nHost: x\r\nA2A-Version: 1.0\r\nA2A-Extensions: \xff\r\nIdempotency-Key: \xff\r\nLast-Event-ID: \xff\r\nAccept: \xff\r\nConnection: close\r\n\r\n", &[200]),
+        ("the path", &b"GET /tasks/\xff HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nConnection: close\r\n\r\n"[..], &[400_u16, 404][..]),
+        ("the query", b"GET /tasks?contextId=\xff HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nConnection: close\r\n\r\n", &[200, 400]),
+        ("an encoded query", b"GET /tasks?contextId=%ff&%ff=%00 HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nConnection: close\r\n\r\n", &[200]),
+        ("the version", b"GET /tasks HTTP/1.1\r\nHost: localhost\r\nA2A-Version: \xff\r\nConnection: close\r\n\r\n", &[400]),
+        ("other headers", b"GET /tasks HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nA2A-Extensions: \xff\r\nIdempotency-Key: \xff\r\nLast-Event-ID: \xff\r\nAccept: \xff\r\nConnection: close\r\n\r\n", &[200]),
     ] {
         let answer = ask(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(statuses.contains(&answer.status), "{what}: {} {}", answer.status, answer.text());
@@ -669,7 +672,7 @@ fn ten_thousand_requests_of_garbage() {
         request("POST", "/tasks/x:subscribe", V1, ""),
         request("GET", "/.well-known/agent-card.json", "If-None-Match: \"x\"\r\n", ""),
         request("POST", "/v1/tasks/x:cancel", "", "{}"),
-        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n".to_owned(),
+        "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n".to_owned(),
     ];
     let tokens: [&[u8]; 14] = [
         b"\r\n",
@@ -768,8 +771,8 @@ fn slow_clients_keep_nobody_waiting() {
     let mut slow: Vec<Connection> = (0..200).map(|_| wire.connect()).collect();
     for (n, connection) in slow.iter_mut().enumerate() {
         match n % 2 {
-            0 => connection.send("POST / HTTP/1.1\r\nHost: x\r\nX-Slow: "),
-            _ => connection.send(format!("POST / HTTP/1.1\r\nHost: x\r\n{V1}Content-Length: 500\r\n\r\n{{")),
+            0 => connection.send("POST / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "),
+            _ => connection.send(format!("POST / HTTP/1.1\r\nHost: localhost\r\n{V1}Content-Length: 500\r\n\r\n{{")),
         }
     }
     for _ in 0..20 {

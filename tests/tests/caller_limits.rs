@@ -1,5 +1,7 @@
 //! What one caller may take of the server, and that others do not notice.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a panic is how a test reports")]
+
 use std::time::{Duration, Instant};
 
 use nuncio_tests::{

@@ -92,12 +92,19 @@ fn the_pure_1_0_card_has_no_other_member() {
         let one = json!({ "uri": "urn:test:one", "description": "One", "required": true, "params": { "level": 3 } });
         assert!(extensions.contains(&one) && extensions.contains(&json!({ "uri": "urn:test:two" })), "{extensions:?}");
         let interface = |binding: &str, version: &str| {
-            let url = if binding == "JSONRPC" { wire.url() + "/" } else { wire.url() };
+            let host = wire.url().replace("http://", "");
+            let url = match binding {
+                "JSONRPC" => format!("http://{host}/"),
+                "websocket" => format!("ws://{host}/ws"),
+                "GRPC" => host,
+                _ => format!("http://{host}"),
+            };
             json!({ "url": url, "protocolBinding": binding, "protocolVersion": version })
         };
-        let mut all = vec![interface("JSONRPC", "1.0"), interface("HTTP+JSON", "1.0")];
+        let mut all = ["JSONRPC", "HTTP+JSON", "websocket", "GRPC"].map(|binding| interface(binding, "1.0")).to_vec();
+        let old = ["JSONRPC", "HTTP+JSON", "websocket", "GRPC"].map(|binding| interface(binding, "0.3"));
         if headers == V1 {
-            all.extend([interface("JSONRPC", "0.3"), interface("HTTP+JSON", "0.3")]);
+            all.extend(old);
         }
         assert_eq!(card["supportedInterfaces"], json!(all), "{config}");
     }
@@ -236,10 +243,12 @@ fn addresses(card: &Value) -> Vec<String> {
         Some(rest) => format!("http{}", rest.strip_suffix("/ws").expect("its path")),
         None => url,
     };
+    // gRPC has a host and a port alone.
+    let is_address = |entry: &&Value| entry["protocolBinding"] != "GRPC" && entry["transport"] != "GRPC";
     let mut all: Vec<String> = Vec::new();
     for list in ["supportedInterfaces", "additionalInterfaces"] {
         let list = card[list].as_array().into_iter().flatten();
-        all.extend(list.filter_map(|entry| entry["url"].as_str()).map(str::to_owned));
+        all.extend(list.filter(is_address).filter_map(|entry| entry["url"].as_str()).map(str::to_owned));
     }
     all.extend(card["url"].as_str().map(str::to_owned));
     assert!(!all.is_empty(), "no address in {card}");

@@ -1,5 +1,7 @@
 //! Signed cards: ours, theirs, and keys that come and go.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a panic is how a test reports")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 

@@ -1,5 +1,7 @@
 //! The extended card: who gets it, in which form, and what is said where there is none.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
 use nuncio_tests::{RequestBuilder, Server, Value, Wire, answer, client, json, nuncio};
 
 /// A request for the extended card.

@@ -1,6 +1,8 @@
 //! Marked secrets and paths are planted wherever the server has them, many things are made to fail, and the marks are
 //! looked for in everything that leaves the server.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
 use std::fmt::Write as _;
 
 use nuncio_tests::raw::{V1, Wire, until};

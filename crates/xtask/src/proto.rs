@@ -39,8 +39,11 @@ fn check() -> Result<()> {
     Ok(())
 }
 
+/// Names and contents.
+type Files = Vec<(String, Vec<u8>)>;
+
 /// The folder for generated files, and each of them.
-fn generate() -> Result<(PathBuf, Vec<(String, Vec<u8>)>)> {
+fn generate() -> Result<(PathBuf, Files)> {
     let protocol = Path::new(env!("CARGO_MANIFEST_DIR")).join("../protocol");
     let descriptors = protox::compile(SCHEMAS, [protocol.join("proto")]).context("the schemas do not compile")?;
     let mut files = vec![(DESCRIPTORS.to_owned(), without_source(&descriptors).encode_to_vec())];

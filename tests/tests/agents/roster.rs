@@ -18,7 +18,13 @@ async fn several_agents_have_paths_and_cards_of_their_own() {
     let loud: Value = card("/loud").await.unwrap().json().await.unwrap();
     assert_eq!((loud["name"].as_str(), ids(&loud)), (Some("shout"), vec!["shout".into()]));
     for interface in loud["supportedInterfaces"].as_array().unwrap() {
-        assert!(interface["url"].as_str().unwrap().starts_with(&format!("{}/loud", server.url)), "{interface}");
+        let (url, host) = (interface["url"].as_str().unwrap(), server.url.trim_start_matches("http://"));
+        match interface["protocolBinding"].as_str().unwrap() {
+            // gRPC has no paths: the tenant stands beside the address.
+            "GRPC" => assert_eq!((url, &interface["tenant"]), (host, &json!("loud"))),
+            "websocket" => assert!(url.starts_with(&format!("ws://{host}/loud")), "{interface}"),
+            _ => assert!(url.starts_with(&format!("http://{host}/loud")), "{interface}"),
+        }
     }
 
     // Its path, on every wire of its card.

@@ -109,10 +109,10 @@ async fn a_card_never_starts_a_program_and_leads_to_local_sockets_only_whoever_a
 
 #[tokio::test]
 async fn errors_say_what_is_wrong() {
-    let gone = Client::discover("unix:///nowhere/a.sock", Options::default()).await.err().expect("an error");
+    let gone = Client::discover("unix:///nowhere/a.sock", Options::default()).await.expect_err("an error");
     assert!(matches!(gone, ClientError::Unreachable { .. }), "{gone}");
     let dead = Client::discover("stdio:echo secret-argument >&2; exit 3", Options::default()).await;
-    let dead = dead.err().expect("an error").to_string();
+    let dead = dead.expect_err("an error").to_string();
     assert!(dead.contains("stdio:echo") && !dead.contains("secret-argument"), "{dead}");
     let house = House::open("token: t-1\n");
     for url in addresses(&house).iter().take(2) {
@@ -123,7 +123,7 @@ async fn errors_say_what_is_wrong() {
         assert!(refused.await.is_err(), "{url}");
         let known = Client::discover(url, Options::bearer("t-1")).await.expect("with a token");
         known.send(request("hi")).await.expect("an answer");
-        let wrong = Client::discover(url, Options::bearer("wrong")).await.err().expect("an error");
+        let wrong = Client::discover(url, Options::bearer("wrong")).await.expect_err("an error");
         assert!(matches!(wrong, ClientError::Unauthorized { .. }), "{url}: {wrong}");
     }
 }

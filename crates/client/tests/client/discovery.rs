@@ -17,7 +17,7 @@ fn own_url(seen: &Seen) -> String {
 fn agent(seen: &Seen, _: usize) -> Answer {
     match &*seen.path {
         WELL_KNOWN => card(&json!([
-            {"url": own_url(seen), "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+            {"url": own_url(seen), "protocolBinding": "SLIMRPC", "protocolVersion": "1.0"},
             {"url": own_url(seen), "protocolBinding": "JSONRPC", "protocolVersion": "2.0"},
             {"url": "/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
             {"url": own_url(seen), "protocolBinding": "jsonrpc", "protocolVersion": "1.0.1", "tenant": "blue"},
@@ -75,7 +75,7 @@ async fn an_address_needs_no_scheme() {
 async fn says_what_the_card_offers_when_nothing_fits() {
     let server = Server::start(|_, _| {
         card(&json!([
-            {"url": "h.test:443", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+            {"url": "h.test:443", "protocolBinding": "SLIMRPC", "protocolVersion": "1.0"},
             {"url": "https://h.test/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "0.2"},
         ]))
     })
@@ -83,7 +83,7 @@ async fn says_what_the_card_offers_when_nothing_fits() {
     let error = Client::discover(&server.url, quick()).await.unwrap_err();
     assert!(matches!(&error, ClientError::NoInterface { offers, .. } if offers.len() == 2));
     let text = error.to_string();
-    assert!(text.contains("GRPC 1.0 at h.test:443, JSONRPC 0.2 at https://h.test/rpc"), "{text}");
+    assert!(text.contains("SLIMRPC 1.0 at h.test:443, JSONRPC 0.2 at https://h.test/rpc"), "{text}");
 }
 
 #[tokio::test]

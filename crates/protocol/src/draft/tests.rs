@@ -11,14 +11,14 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> Value {
     decode(&out).unwrap()
 }
 
-fn sent(parts: Value) -> Result<Vec<Part>, crate::Error> {
+fn sent(parts: &Value) -> Result<Vec<Part>, crate::Error> {
     let params = json!({ "message": { "messageId": "m", "role": "user", "parts": parts } });
     read_send(&params.to_string()).map(|request| request.message.unwrap().parts)
 }
 
 #[test]
 fn parts_are_read_in_the_form_of_the_draft_and_in_that_of_1_0() {
-    let parts = sent(json!([
+    let parts = sent(&json!([
         { "text": "a", "metadata": { "k": 1 } },
         { "file": { "fileWithUri": { "uri": "https://x/y", "mimeType": "text/csv" } } },
         { "file": { "fileWithBytes": { "bytes": "aGk=" }, "mediaType": "text/plain" } },
@@ -39,7 +39,7 @@ fn parts_are_read_in_the_form_of_the_draft_and_in_that_of_1_0() {
 fn a_part_holds_one_thing_and_a_mistake_is_found_with_its_place() {
     for wrong in [json!({}), json!({ "text": "a", "data": { "data": 1 } }), json!({ "file": {} }), json!({ "text": 1 })]
     {
-        let error = sent(json!([{ "text": "fine" }, wrong])).unwrap_err();
+        let error = sent(&json!([{ "text": "fine" }, wrong])).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidParams);
         assert!(error.message.contains("message.parts[1]"), "{error}");
     }

@@ -49,7 +49,7 @@ where
 {
     set_tenant_apart(app, &mut parts);
     if let Some(service) = grpc::service(parts.uri.path()) {
-        // Boxed: its state is large, and other calls would carry it along.
+        // Boxed, as other rare ways below: its state is large, and every call would carry it along.
         return Box::pin(grpc::handle(app, service, parts, incoming, (local, remote))).await;
     }
     if app.is_grpc_alone(local) {
@@ -61,7 +61,7 @@ where
     let way = app.way(&parts, local, remote);
     // The root of JSON-RPC may be the same path: only the request tells them apart.
     if ws::is_for(app, &parts) {
-        return ws::upgrade(app, parts, way).await;
+        return Box::pin(ws::upgrade(app, parts, way)).await;
     }
     let shown = Shown { headers: &parts.headers, query: parts.uri.query(), from: way.client, proven: proven(&parts) };
     let caller = match app.gate.admit(shown).await {
@@ -87,7 +87,7 @@ where
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return method_not_allowed("GET, HEAD");
         }
-        return artifact::handle(app, &parts, &caller, wanted).await;
+        return Box::pin(artifact::handle(app, &parts, &caller, wanted)).await;
     }
     if app.profile.is_rpc_path(parts.uri.path()) {
         if parts.method != Method::POST {

@@ -243,7 +243,7 @@ impl Engine {
         let room = match refused {
             Ok(room) => room,
             Err(NoRoom::Full(full)) => return Err(no_room(&full)),
-            Err(why) => return self.failed_task(call, message, served, key, push, &why.to_string()).await,
+            Err(why) => return Box::pin(self.failed_task(call, message, served, key, push, &why.to_string())).await,
         };
         let _queueing = match room {
             Room::Now => None,
@@ -270,7 +270,9 @@ impl Engine {
                     self.start(next);
                 }
                 return match other {
-                    Ok(Created::Known(task, from)) => self.repeat(task, from).await?.ok_or_else(Error::internal),
+                    Ok(Created::Known(task, from)) => {
+                        Box::pin(self.repeat(task, from)).await?.ok_or_else(Error::internal)
+                    }
                     Err(error) => Err(store_error(&error)),
                     Ok(Created::New(_)) => Err(Error::internal()),
                 };
