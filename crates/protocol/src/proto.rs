@@ -4,7 +4,7 @@
 //! `google.protobuf.Struct` and `Value`, is kept as bytes there and read and written by [`json`] without a tree in
 //! between; numbers in it are doubles, so whole numbers above 2^53 are rounded.
 //!
-//! [`read`] and [`write`] connect a message with its counterpart in the model. What 0.3 cannot carry is lost on the
+//! [`read`] and [`write()`] connect a message with its counterpart in the model. What 0.3 cannot carry is lost on the
 //! way down, as [`crate::v03`] says of its REST dialect.
 
 use std::collections::BTreeMap;

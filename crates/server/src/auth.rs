@@ -1,6 +1,6 @@
 //! Who calls, and what he may do.
 //!
-//! Every transport hands what its caller shows to the [`Gate`]. Any of the configured schemes suffices: a bearer
+//! Every transport hands what its caller shows to the gate. Any of the configured schemes suffices: a bearer
 //! token, a password, an API key, a token of an OpenID provider, or what the transport itself has proven.
 
 mod api_key;

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A wire form is a file here with a `Presenter` that has these methods, a variant of [`Style`], a variant of
-//! [`Presenter`] and a line in [`extensions`]. Which state a finished turn has is up to `end`: the engine reports
+//! `Presenter` and a line in [`extensions`]. Which state a finished turn has is up to `end`: the engine reports
 //! `Completed` and takes what comes back; a task that is to wait then takes its next message as another turn.
 
 use nuncio_protocol::{AgentExtension, Artifact, Message, Metadata, TaskState};

@@ -79,5 +79,5 @@ async fn failures_tell_nothing_of_the_machine() {
     let stage = Stage::shell(script, "profile: iac-code\nstore: memory");
     let task = stage.server.send("hello").await;
     assert_eq!(state(&task), "FAILED");
-    assert!(words(&task).contains("RuntimeError: boom [PATH] [SECRET]"), "{task}");
+    assert!(words(&task).contains("RuntimeError: boom …/path [SECRET]"), "{task}");
 }
