@@ -94,7 +94,8 @@ async fn asking(way: Way) -> Value {
     let task = way.until(&id, TaskState::InputRequired).await;
     let rest = way.stream(reply(&task, "because")).await;
     assert_eq!((heard(&rest).as_str(), last_state(&rest)), ("because", TaskState::Completed));
-    json!([shown(&first), shown(&rest)])
+    // How much of the rest is in the task that comes first is a matter of time.
+    shown(&first)
 }
 
 async fn followed(way: Way) -> Value {

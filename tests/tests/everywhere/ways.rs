@@ -1,7 +1,7 @@
 //! Every way to reach one server.
 
 use nuncio_client::{Binding, Client, Credential, Options, Version};
-use nuncio_tests::{Redis, Server};
+use nuncio_tests::{Redis, Server, binary};
 
 /// Two callers and an unknown one.
 pub(crate) const ANNA: &str = "token-of-anna";
@@ -11,6 +11,8 @@ pub(crate) const BEN: &str = "token-of-ben";
 pub(crate) struct House {
     server: Server,
     redis: Redis,
+    /// The Unix socket, and what a server on stdio is started with.
+    folder: tempfile::TempDir,
 }
 
 /// One way, as seen by Anna.
@@ -25,29 +27,37 @@ pub(crate) struct Way {
 impl House {
     pub(crate) async fn start() -> Self {
         let redis = Redis::start();
-        let yaml = format!(
-            "transport: [http, redis-streams]\nredis-url: {}\ntokens:\n- {{name: anna, token: {ANNA}}}\n- {{name: ben, token: {BEN}}}\n\
-             thinking-exposure: all\npush-notifications: true\npush-allowed-cidrs: [127.0.0.1/32]\nmax-running-turns: 500\n",
-            redis.url()
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let common = format!(
+            "tokens:\n- {{name: anna, token: {ANNA}}}\n- {{name: ben, token: {BEN}}}\nthinking-exposure: all\n\
+             push-notifications: true\npush-allowed-cidrs: [127.0.0.1/32]\nmax-running-turns: 500\n"
         );
-        Self { server: Server::configured(&yaml), redis }
+        let (redis_url, path) = (redis.url(), folder.path().display());
+        let ways =
+            format!("transport: [http, unix, redis-streams]\nsocket-path: {path}/socket\nredis-url: {redis_url}\n");
+        let stdio = format!("transport: stdio\nstore: memory\ndata-dir: {path}/data\n{common}");
+        std::fs::write(folder.path().join("stdio.yml"), stdio).expect("the file can be written");
+        Self { server: Server::configured(&(ways + &common)), redis, folder }
     }
 
     /// Fresh clients for Anna.
     pub(crate) fn ways(&self) -> Vec<Way> {
         let url = &self.server.url;
         let streams = format!("redis-streams://127.0.0.1:{}", self.redis.port);
+        let path = self.folder.path().display();
         let all = [
-            ("JSON-RPC", url.clone(), Binding::JsonRpc, Version::V1_0),
-            ("REST", url.clone(), Binding::Rest, Version::V1_0),
-            ("gRPC", url.replace("http://", "grpc://"), Binding::Grpc, Version::V1_0),
-            ("JSON-RPC", url.clone(), Binding::JsonRpc, Version::V0_3),
-            ("REST", url.clone(), Binding::Rest, Version::V0_3),
-            ("gRPC", url.replace("http://", "grpc://"), Binding::Grpc, Version::V0_3),
-            ("Redis Streams", streams.clone(), Binding::RedisStreams, Version::V1_0),
-            ("Redis Streams", streams, Binding::RedisStreams, Version::V0_3),
+            ("JSON-RPC", url.clone(), Binding::JsonRpc),
+            ("REST", url.clone(), Binding::Rest),
+            ("gRPC", url.replace("http://", "grpc://"), Binding::Grpc),
+            ("WebSocket", url.replace("http://", "ws://") + "/ws", Binding::WebSocket),
+            ("Unix socket", format!("unix://{path}/socket"), Binding::Unix),
+            ("stdio", format!("stdio:{} serve --config {path}/stdio.yml", binary().display()), Binding::Stdio),
+            ("Redis Streams", streams, Binding::RedisStreams),
         ];
-        all.into_iter().map(|(name, address, binding, version)| Way::new(name, address, binding, version)).collect()
+        let both = |(name, address, binding): &(&'static str, String, Binding)| {
+            [Version::V1_0, Version::V0_3].map(|version| Way::new(name, address.clone(), *binding, version))
+        };
+        all.iter().flat_map(both).collect()
     }
 }
 

@@ -132,8 +132,8 @@ async fn serve(app: Arc<App>, upgrade: OnUpgrade, parts: Parts, way: Way, known:
             true => reader.run().await,
             false => Some((CloseCode::Policy, "send credentials in the first frame")),
         };
-        // At shutdown, what is asked is still answered; else nobody is there to read it.
-        if matches!(end, Some((CloseCode::Away, _))) {
+        // What was asked is still answered, if somebody is there to read it.
+        if matches!(end, Some((CloseCode::Away | CloseCode::Policy, _))) {
             session.answered_within(GOODBYE).await;
         }
         session.leave();
@@ -166,11 +166,10 @@ impl Reader<'_> {
             }
         };
         let Ok(Some(frame)) = tokio::time::timeout(self.app.http.header_timeout, first).await else { return false };
-        if !self.session.introduce(&frame).await {
-            return false;
-        }
+        let known = self.session.introduce(&frame).await;
+        // A request without credentials is answered too: it is told what is missing.
         self.session.take(frame).await;
-        true
+        known
     }
 
     /// Takes requests until the connection ends. Says why, if the peer does not know.
