@@ -69,7 +69,7 @@ fn talk(log: &mut BufReader<ChildStderr>, body: &str, calls: u64) -> Result<()> 
 }
 
 /// Where the server listens, from its log.
-fn address(log: &mut BufReader<ChildStderr>) -> Result<String> {
+pub(crate) fn address(log: &mut BufReader<ChildStderr>) -> Result<String> {
     let mut line = String::new();
     while log.read_line(&mut line)? > 0 {
         if let Some((_, rest)) = line.split_once("\"card\":\"http://") {

@@ -1,19 +1,22 @@
-//! What a maintainer runs: `cargo xtask instructions`, `cargo xtask proto`.
+//! What a maintainer runs: `cargo xtask instructions`, `cargo xtask proto`, `cargo xtask transports`.
 
 mod instructions;
 mod proto;
+mod transports;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask instructions   how many instructions a call costs, counted by valgrind, in memory and on SQLite
 cargo xtask proto          Rust and descriptors from the schemas in crates/protocol/proto
+cargo xtask transports     what a call costs the server over each transport
 ";
 
 fn main() -> ExitCode {
     let result = match std::env::args().nth(1).as_deref() {
         Some("instructions") => instructions::run(),
         Some("proto") => proto::write(),
+        Some("transports") => transports::run(),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);
