@@ -6,6 +6,7 @@ mod browser;
 mod flood;
 mod kit;
 mod matrix;
+mod others;
 mod provider;
 mod schemes;
 mod tls;

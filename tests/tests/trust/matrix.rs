@@ -5,10 +5,11 @@ use nuncio_tests::raw::{Answer, V1, Wire, request};
 use nuncio_tests::{Value, json};
 
 use crate::kit::{ANNA, BEN, Mint, TOKENS, bearer, now, plain};
+use crate::others::{grpc, line, old_grpc};
 
 /// What can be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Op {
+pub(crate) enum Op {
     /// A message on a task.
     Continue,
     /// A message in a conversation.
@@ -66,13 +67,13 @@ impl Op {
 
 /// Things by their names.
 #[derive(Clone)]
-struct Things {
-    task: String,
-    context: String,
-    hook: String,
-    filed: String,
-    artifact: String,
-    tenant: &'static str,
+pub(crate) struct Things {
+    pub(crate) task: String,
+    pub(crate) context: String,
+    pub(crate) hook: String,
+    pub(crate) filed: String,
+    pub(crate) artifact: String,
+    pub(crate) tenant: &'static str,
 }
 
 impl Things {
@@ -95,7 +96,7 @@ struct Binding {
     ask: fn(&Wire, &str, Op, &Things) -> Option<Answer>,
 }
 
-const BINDINGS: [Binding; 6] = [
+const BINDINGS: [Binding; 10] = [
     Binding { name: "JSON-RPC 1.0", has_tenants: true, ask: rpc },
     Binding { name: "REST 1.0", has_tenants: true, ask: rest },
     Binding { name: "JSON-RPC 0.3", has_tenants: false, ask: old_rpc },
@@ -110,9 +111,21 @@ const BINDINGS: [Binding; 6] = [
         has_tenants: false,
         ask: |wire, who, op, things| socket(wire, who, old_call(op, things)?),
     },
+    Binding { name: "gRPC 1.0", has_tenants: true, ask: grpc },
+    Binding { name: "gRPC 0.3", has_tenants: false, ask: old_grpc },
+    Binding {
+        name: "Unix socket 1.0",
+        has_tenants: true,
+        ask: |wire, who, op, things| line(wire, who, &call(op, things)?),
+    },
+    Binding {
+        name: "Unix socket 0.3",
+        has_tenants: false,
+        ask: |wire, who, op, things| line(wire, who, &old_call(op, things)?),
+    },
 ];
 
-const HOOK: &str = "http://127.0.0.1:4999/hook";
+pub(crate) const HOOK: &str = "http://127.0.0.1:4999/hook";
 
 fn message(op: Op, things: &Things, parts: &Value) -> Value {
     let mut message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": parts });
@@ -258,7 +271,8 @@ fn old_rest(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
 /// A server with tokens and a provider, webhooks and an extended card.
 fn server(mint: &Mint) -> Wire {
     let push = "push-notifications: true\npush-allowed-cidrs: [127.0.0.0/8]\n";
-    Wire::start(&format!("{TOKENS}{}{push}extended-card: \"on\"\n", mint.config("require-scopes: true")))
+    let socket = format!("transport: [http, unix]\nsocket-path: \"{}\"\n", mint.file("a.sock").display());
+    Wire::start(&format!("{TOKENS}{}{push}{socket}extended-card: \"on\"\n", mint.config("require-scopes: true")))
 }
 
 /// Things that a caller has made.
@@ -342,14 +356,31 @@ fn nobody_comes_in_without_good_credentials() {
     let theirs = made(&wire, ANNA);
     drop(wire);
     for (stranger, who) in strangers {
-        let wire = server(&mint);
         for binding in &BINDINGS {
+            // A server for each: too many wrong ones from one address are told to wait.
+            let wire = server(&mint);
             for op in OPS {
                 let Some(answer) = (binding.ask)(&wire, &who, op, &theirs) else { continue };
                 let what = format!("{op:?} over {} with {stranger}", binding.name);
                 // Browsers open a socket without credentials, and bring them in a frame.
                 if binding.name.starts_with("WebSocket") && who.is_empty() {
                     assert!(answer.text().contains("send credentials in the first frame"), "{what}: {}", answer.text());
+                    continue;
+                }
+                // Lines have no status: the answer says it.
+                if binding.name.starts_with("Unix") {
+                    assert!(answer.text().contains(r#""code":-31401"#), "{what}: {}", answer.text());
+                    assert!(!answer.text().contains("result"), "{what}: {}", answer.text());
+                    continue;
+                }
+                if binding.name.starts_with("gRPC") {
+                    assert_eq!((answer.status, answer.header("grpc-status")), (200, Some("16")), "{what}");
+                    let said = answer.text();
+                    assert!(
+                        said.starts_with("16 Credentials are missing, or they are not valid here"),
+                        "{what}: {said}"
+                    );
+                    assert_eq!(said.lines().count(), 1, "no message beside the status: {what}: {said}");
                     continue;
                 }
                 assert_eq!(answer.status, 401, "{what}");
@@ -359,9 +390,9 @@ fn nobody_comes_in_without_good_credentials() {
                 assert!(challenge.starts_with("Bearer realm="), "{what}: {challenge}");
                 assert_eq!(challenge.contains("invalid_token"), !who.is_empty(), "{what}: {challenge}");
             }
+            assert_eq!(wire.get("/metrics", &who).status, 401);
+            assert_eq!(wire.get("/health", &who).status, 200);
         }
-        assert_eq!(wire.get("/metrics", &who).status, 401);
-        assert_eq!(wire.get("/health", &who).status, 200);
     }
 }
 
@@ -377,7 +408,9 @@ fn scopes_limit_what_a_good_token_may_do() {
             for (who, may) in [(&reader, op.reads()), (&writer, op.writes()), (&nothing, false)] {
                 let Some(foreign) = (binding.ask)(&wire, who, op, &theirs) else { continue };
                 let missing = (binding.ask)(&wire, who, op, &Things::missing()).expect("the same operation");
-                let refused = foreign.status == 403 || foreign.text().contains(r#""code":-31403"#);
+                let refused = foreign.status == 403
+                    || foreign.text().contains(r#""code":-31403"#)
+                    || foreign.header("grpc-status") == Some("7");
                 assert_eq!(!refused, may, "{op:?} over {}: {}", binding.name, foreign.text());
                 assert_eq!(plain(&foreign), plain(&missing), "{op:?} over {}", binding.name);
             }
