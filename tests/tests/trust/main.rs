@@ -9,4 +9,5 @@ mod matrix;
 mod others;
 mod provider;
 mod schemes;
+mod streams;
 mod tls;

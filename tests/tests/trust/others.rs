@@ -154,10 +154,9 @@ fn post(wire: &Wire, who: &str, path: &str, message: &[u8], show: Show) -> Answe
             headers.push((name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
         }
     }
-    if head.status == 200 {
-        messages(body, show, &mut said)
-    } else {
-        said.push_str(&String::from_utf8_lossy(&body))
+    match head.status.as_u16() {
+        200 => messages(body, show, &mut said),
+        _ => said.push_str(&String::from_utf8_lossy(&body)),
     }
     Answer { status: head.status.as_u16(), headers, body: said.into_bytes() }
 }
