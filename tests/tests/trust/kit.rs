@@ -40,6 +40,11 @@ impl Mint {
         Self { key: EncodingKey::from_ec_der(&pair.serialize_der()), folder }
     }
 
+    /// A place for a file beside the keys.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// The configuration of a server that believes these tokens.
     pub(crate) fn config(&self, more: &str) -> String {
         let file = self.folder.path().join("keys.json");

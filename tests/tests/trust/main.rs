@@ -6,6 +6,8 @@ mod browser;
 mod flood;
 mod kit;
 mod matrix;
+mod others;
 mod provider;
 mod schemes;
+mod streams;
 mod tls;

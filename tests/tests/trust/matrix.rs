@@ -2,13 +2,15 @@
 //! like what does not exist.
 
 use nuncio_tests::raw::{Answer, V1, Wire, request};
-use nuncio_tests::{Value, json};
+use nuncio_tests::{Redis, Value, json};
 
 use crate::kit::{ANNA, BEN, Mint, TOKENS, bearer, now, plain};
+use crate::others::{grpc, line, old_grpc};
+use crate::streams::{self, entry};
 
 /// What can be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Op {
+pub(crate) enum Op {
     /// A message on a task.
     Continue,
     /// A message in a conversation.
@@ -66,13 +68,13 @@ impl Op {
 
 /// Things by their names.
 #[derive(Clone)]
-struct Things {
-    task: String,
-    context: String,
-    hook: String,
-    filed: String,
-    artifact: String,
-    tenant: &'static str,
+pub(crate) struct Things {
+    pub(crate) task: String,
+    pub(crate) context: String,
+    pub(crate) hook: String,
+    pub(crate) filed: String,
+    pub(crate) artifact: String,
+    pub(crate) tenant: &'static str,
 }
 
 impl Things {
@@ -95,7 +97,7 @@ struct Binding {
     ask: fn(&Wire, &str, Op, &Things) -> Option<Answer>,
 }
 
-const BINDINGS: [Binding; 6] = [
+const BINDINGS: [Binding; 12] = [
     Binding { name: "JSON-RPC 1.0", has_tenants: true, ask: rpc },
     Binding { name: "REST 1.0", has_tenants: true, ask: rest },
     Binding { name: "JSON-RPC 0.3", has_tenants: false, ask: old_rpc },
@@ -110,9 +112,31 @@ const BINDINGS: [Binding; 6] = [
         has_tenants: false,
         ask: |wire, who, op, things| socket(wire, who, old_call(op, things)?),
     },
+    Binding { name: "gRPC 1.0", has_tenants: true, ask: grpc },
+    Binding { name: "gRPC 0.3", has_tenants: false, ask: old_grpc },
+    Binding {
+        name: "Unix socket 1.0",
+        has_tenants: true,
+        ask: |wire, who, op, things| line(wire, who, &call(op, things)?),
+    },
+    Binding {
+        name: "Unix socket 0.3",
+        has_tenants: false,
+        ask: |wire, who, op, things| line(wire, who, &old_call(op, things)?),
+    },
+    Binding {
+        name: "Redis Streams 1.0",
+        has_tenants: true,
+        ask: |wire, who, op, things| entry(wire, who, &call(op, things)?),
+    },
+    Binding {
+        name: "Redis Streams 0.3",
+        has_tenants: false,
+        ask: |wire, who, op, things| entry(wire, who, &old_call(op, things)?),
+    },
 ];
 
-const HOOK: &str = "http://127.0.0.1:4999/hook";
+pub(crate) const HOOK: &str = "http://127.0.0.1:4999/hook";
 
 fn message(op: Op, things: &Things, parts: &Value) -> Value {
     let mut message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": parts });
@@ -256,9 +280,11 @@ fn old_rest(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
 }
 
 /// A server with tokens and a provider, webhooks and an extended card.
-fn server(mint: &Mint) -> Wire {
+fn server(mint: &Mint, redis: &Redis) -> Wire {
     let push = "push-notifications: true\npush-allowed-cidrs: [127.0.0.0/8]\n";
-    Wire::start(&format!("{TOKENS}{}{push}extended-card: \"on\"\n", mint.config("require-scopes: true")))
+    let ways = format!("transport: [http, unix, redis-streams]\nsocket-path: \"{}\"\n", mint.file("a.sock").display());
+    let ways = ways + &streams::config(redis);
+    Wire::start(&format!("{TOKENS}{}{push}{ways}extended-card: \"on\"\n", mint.config("require-scopes: true")))
 }
 
 /// Things that a caller has made.
@@ -287,10 +313,10 @@ fn made(wire: &Wire, who: &str) -> Things {
 
 #[test]
 fn a_foreign_thing_looks_like_a_missing_one() {
-    let mint = Mint::new();
+    let (mint, redis) = (Mint::new(), Redis::start());
     let other = bearer(&mint.token(&json!({ "scope": "a2a:read a2a:write a2a:push" })));
     for binding in &BINDINGS {
-        let wire = server(&mint);
+        let wire = server(&mint, &redis);
         let theirs = made(&wire, ANNA);
         for op in OPS {
             // The second has the same name at a provider as the owner has here.
@@ -309,6 +335,11 @@ fn a_foreign_thing_looks_like_a_missing_one() {
             let Some(own) = (binding.ask)(&wire, ANNA, op, &theirs) else { continue };
             let missing = (binding.ask)(&wire, ANNA, op, &Things::missing()).expect("the same operation");
             assert_ne!(plain(&own), plain(&missing), "{op:?} over {} finds what is there", binding.name);
+        }
+        for op in OPS.into_iter().filter(|op| !op.names_a_thing()) {
+            let Some(own) = (binding.ask)(&wire, ANNA, op, &theirs) else { continue };
+            let fine = own.status == 200 && matches!(own.header("grpc-status"), None | Some("0"));
+            assert!(fine && !own.text().contains(r#""error":"#), "{op:?} over {}: {}", binding.name, own.text());
         }
         wire.assert_sound();
     }
@@ -329,7 +360,7 @@ fn keys_of_repeated_sends_belong_to_their_caller() {
 
 #[test]
 fn nobody_comes_in_without_good_credentials() {
-    let mint = Mint::new();
+    let (mint, redis) = (Mint::new(), Redis::start());
     let strangers = [
         ("no credentials", String::new()),
         ("a wrong token", bearer("wrong")),
@@ -338,18 +369,35 @@ fn nobody_comes_in_without_good_credentials() {
         ("a token of another issuer", bearer(&mint.token(&json!({ "iss": "https://evil.example" })))),
         ("a token of another provider's key", bearer(&Mint::new().token(&json!({})))),
     ];
-    let wire = server(&mint);
+    let wire = server(&mint, &redis);
     let theirs = made(&wire, ANNA);
     drop(wire);
     for (stranger, who) in strangers {
-        let wire = server(&mint);
         for binding in &BINDINGS {
+            // A server for each: too many wrong ones from one address are told to wait.
+            let wire = server(&mint, &redis);
             for op in OPS {
                 let Some(answer) = (binding.ask)(&wire, &who, op, &theirs) else { continue };
                 let what = format!("{op:?} over {} with {stranger}", binding.name);
                 // Browsers open a socket without credentials, and bring them in a frame.
                 if binding.name.starts_with("WebSocket") && who.is_empty() {
                     assert!(answer.text().contains("send credentials in the first frame"), "{what}: {}", answer.text());
+                    continue;
+                }
+                // Lines and entries have no status: the answer says it.
+                if binding.name.starts_with("Unix") || binding.name.starts_with("Redis") {
+                    assert!(answer.text().contains(r#""code":-31401"#), "{what}: {}", answer.text());
+                    assert!(!answer.text().contains("result"), "{what}: {}", answer.text());
+                    continue;
+                }
+                if binding.name.starts_with("gRPC") {
+                    assert_eq!((answer.status, answer.header("grpc-status")), (200, Some("16")), "{what}");
+                    let said = answer.text();
+                    assert!(
+                        said.starts_with("16 Credentials are missing, or they are not valid here"),
+                        "{what}: {said}"
+                    );
+                    assert_eq!(said.lines().count(), 1, "no message beside the status: {what}: {said}");
                     continue;
                 }
                 assert_eq!(answer.status, 401, "{what}");
@@ -359,16 +407,16 @@ fn nobody_comes_in_without_good_credentials() {
                 assert!(challenge.starts_with("Bearer realm="), "{what}: {challenge}");
                 assert_eq!(challenge.contains("invalid_token"), !who.is_empty(), "{what}: {challenge}");
             }
+            assert_eq!(wire.get("/metrics", &who).status, 401);
+            assert_eq!(wire.get("/health", &who).status, 200);
         }
-        assert_eq!(wire.get("/metrics", &who).status, 401);
-        assert_eq!(wire.get("/health", &who).status, 200);
     }
 }
 
 #[test]
 fn scopes_limit_what_a_good_token_may_do() {
-    let mint = Mint::new();
-    let wire = server(&mint);
+    let (mint, redis) = (Mint::new(), Redis::start());
+    let wire = server(&mint, &redis);
     let theirs = made(&wire, ANNA);
     let with = |scope: &str| bearer(&mint.token(&json!({ "scope": scope })));
     let (reader, writer, nothing) = (with("a2a:read"), with("a2a:write openid"), with("openid"));
@@ -377,7 +425,9 @@ fn scopes_limit_what_a_good_token_may_do() {
             for (who, may) in [(&reader, op.reads()), (&writer, op.writes()), (&nothing, false)] {
                 let Some(foreign) = (binding.ask)(&wire, who, op, &theirs) else { continue };
                 let missing = (binding.ask)(&wire, who, op, &Things::missing()).expect("the same operation");
-                let refused = foreign.status == 403 || foreign.text().contains(r#""code":-31403"#);
+                let refused = foreign.status == 403
+                    || foreign.text().contains(r#""code":-31403"#)
+                    || foreign.header("grpc-status") == Some("7");
                 assert_eq!(!refused, may, "{op:?} over {}: {}", binding.name, foreign.text());
                 assert_eq!(plain(&foreign), plain(&missing), "{op:?} over {}", binding.name);
             }
