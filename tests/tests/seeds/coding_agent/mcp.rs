@@ -224,3 +224,15 @@ async fn other_profiles_have_no_tools() {
     let stage = nuncio_tests::Stage::shell("true", "store: memory");
     assert_eq!(ask_as(&stage.server, "none", "ping", json!({})).await.0, 404);
 }
+
+#[tokio::test]
+async fn a_job_outlives_its_server() {
+    let mut stage = nuncio_tests::Stage::shell("echo hello", "profile: coding-agent");
+    let job = run(&stage.server, "go").await;
+    let before = until_done(&stage.server, &job).await;
+    stage.server.kill();
+    stage.server.restart();
+    assert_eq!(until_done(&stage.server, &job).await, before);
+    let result = tool(&stage.server, "coding_agent_result", json!({ "jobId": job })).await;
+    assert_eq!(result, Ok(json!({ "summary": "hello", "done": true })));
+}
