@@ -14,6 +14,7 @@ pub(crate) mod http;
 pub(crate) mod jsonrpc;
 pub(crate) mod limit;
 pub(crate) mod listen;
+pub(crate) mod mcp;
 pub(crate) mod params;
 pub(crate) mod range;
 pub(crate) mod redis;
@@ -128,6 +129,8 @@ pub(crate) struct App {
     pub(crate) shares: Option<Arc<StreamShares>>,
     /// Who did what.
     pub(crate) audit: Option<Arc<Audit>>,
+    /// The jobs that MCP knows no more.
+    pub(crate) mcp: mcp::Forgotten,
 }
 
 /// A place among the open streams.
@@ -145,7 +148,11 @@ impl App {
 
     /// How a request over HTTP came in.
     pub(crate) fn way(&self, parts: &Parts, local: SocketAddr, peer: SocketAddr) -> Way {
-        let binding = if self.profile.is_rpc_path(parts.uri.path()) { "jsonrpc" } else { "rest" };
+        let binding = match parts.uri.path() {
+            path if self.profile.is_rpc_path(path) => "jsonrpc",
+            mcp::PATH if self.profile.has_mcp() => "mcp",
+            _ => "rest",
+        };
         let client = forwarded::client(&parts.headers, peer.ip(), self.cards.trusted_proxies());
         Way { binding: Some(binding), local: Some(local), peer: Some(peer), client: Some(client) }
     }

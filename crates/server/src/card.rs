@@ -182,6 +182,11 @@ impl Card {
         Self { base, options, profile, below, tenant, ways, modified, made, extended }
     }
 
+    /// What is said of the agent itself.
+    pub(crate) fn agent(&self) -> &AgentCard {
+        &self.base
+    }
+
     /// Whether the agent streams.
     pub(crate) fn streaming(&self) -> bool {
         !self.options.no_streaming

@@ -7,6 +7,7 @@
 //! ```text
 //! bind/http      is_rpc_path      which paths take JSON-RPC
 //!                has_old_card     whether the card is also at its path of 0.3
+//!                has_mcp          whether tools are offered by MCP
 //!                health           what `/health` says
 //!                refusal          what a caller who is not let in is told
 //! bind/rpc       accent           how answers differ from the plain ones of their version
@@ -134,6 +135,11 @@ impl Profile {
     /// Whether the card is also where clients of 0.3 look first.
     pub(crate) fn has_old_card(self) -> bool {
         self != Self::LiquidCrypto
+    }
+
+    /// Whether tools are offered by MCP.
+    pub(crate) fn has_mcp(self) -> bool {
+        self == Self::CodingAgent
     }
 
     /// What `/health` says, if not the usual. `agent` is the one that is served.

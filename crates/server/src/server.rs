@@ -18,6 +18,7 @@ use crate::bind::browser::Browser;
 use crate::bind::frames::lines;
 use crate::bind::frames::session::Peer;
 use crate::bind::limit::{Pace, StreamShares};
+use crate::bind::mcp::Forgotten;
 use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis, stdio, unix};
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
@@ -120,6 +121,7 @@ impl Server {
             pace: options.http.rate.map(Pace::new),
             shares: options.http.max_streams_per_caller.map(StreamShares::new),
             audit: options.audit,
+            mcp: Forgotten::default(),
             http: options.http,
             profile: options.profile,
             closing: CancellationToken::new(),

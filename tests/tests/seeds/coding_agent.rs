@@ -2,6 +2,7 @@
 
 mod card;
 mod events;
+mod mcp;
 mod methods;
 mod states;
 

@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, heade
 use nuncio_protocol::{Error, ErrorKind, json};
 
 use super::body::{self, Body};
-use super::{App, artifact, browser, grpc, jsonrpc, params, rest, ws};
+use super::{App, artifact, browser, grpc, jsonrpc, mcp, params, rest, ws};
 use crate::auth::{Denied, Shown, proven};
 use crate::call::Version;
 use crate::card::CardSigning;
@@ -95,6 +95,13 @@ where
         }
         let body = body::read(incoming, app.http.max_body, app.http.body_timeout).await;
         return close_if_unread(&body, jsonrpc::handle(app, &parts, &caller, body.clone()).await);
+    }
+    if app.profile.has_mcp() && parts.uri.path() == mcp::PATH {
+        if parts.method != Method::POST {
+            return method_not_allowed("POST");
+        }
+        let body = body::read(incoming, app.http.max_body, app.http.body_timeout).await;
+        return close_if_unread(&body, Box::pin(mcp::handle(app, &parts, &caller, body.clone())).await);
     }
     let body = match rest::takes_body(&parts.method) {
         true => body::read(incoming, app.http.max_body, app.http.body_timeout).await,

@@ -61,7 +61,8 @@ fn failure(body: Vec<u8>, kind: ErrorKind) -> Response<Body> {
     response
 }
 
-fn is_json(parts: &Parts) -> bool {
+/// Whether the body is said to be JSON.
+pub(crate) fn is_json(parts: &Parts) -> bool {
     let Some(kind) = parts.headers.get(header::CONTENT_TYPE) else { return true };
     let kind = kind.to_str().unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();

@@ -11,7 +11,7 @@ use super::fold::{Fold, trim_history};
 use super::live::Live;
 use super::{Engine, append_error, store_error};
 use crate::call::Call;
-use crate::store::{ListCursor, ListQuery, Scope, Seq, State, StoreError, TaskKey, TaskRow};
+use crate::store::{ListCursor, ListQuery, LogEvent, Scope, Seq, State, StoreError, TaskKey, TaskRow};
 
 /// How many events are read from the log at once.
 const PAGE: usize = 512;
@@ -45,7 +45,26 @@ fn read_stored<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, Error
     })
 }
 
+/// Some events of a task, in order.
+pub(crate) struct EventPage {
+    pub(crate) events: Vec<LogEvent>,
+    /// Whether there were more.
+    pub(crate) more: bool,
+}
+
 impl Engine {
+    /// The durable events of a task after this one, as many as fit a page, without waiting for any.
+    pub(crate) async fn events_after(&self, scope: &Scope, id: &TaskId, after: Seq) -> Result<EventPage, Error> {
+        let row = self.find(scope, id).await?;
+        // Nothing yet. A store is not asked for numbers beyond what it can hold.
+        if after >= row.seq {
+            return Ok(EventPage { events: Vec::new(), more: false });
+        }
+        let events = self.store.events(row.key, after, PAGE, PAGE_BYTES).await.map_err(|error| store_error(&error))?;
+        let more = events.last().is_some_and(|last| last.seq < row.seq);
+        Ok(EventPage { events, more })
+    }
+
     /// One task of the caller.
     pub async fn get(&self, call: &Call, id: &TaskId) -> Result<TaskJson, Error> {
         let row = self.find(&call.scope, id).await?;
