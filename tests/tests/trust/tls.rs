@@ -46,6 +46,14 @@ async fn everything_is_served_over_tls_and_says_so() {
     let url = answer["task"]["artifacts"][0]["parts"][0]["url"].as_str().expect("an address");
     assert!(url.starts_with("https://"), "{url}");
     assert_eq!(client.get(url).send().await.expect("the file").status(), 200);
+    // An empty message of gRPC: no compression, no length.
+    let grpc = client.post(at(&wire, "/lf.a2a.v1.A2AService/ListTasks")).body(vec![0; 5]);
+    let grpc = grpc.header("content-type", "application/grpc").header("te", "trailers").header("a2a-version", "1.0");
+    let grpc = grpc.send().await.expect("an answer");
+    assert_eq!(grpc.headers()["content-type"], "application/grpc");
+    let message = grpc.bytes().await.expect("a message");
+    let length = u32::from_be_bytes(message[1..5].try_into().expect("four bytes"));
+    assert!(message[0] == 0 && length > 0 && message.len() == 5 + length as usize, "a page with one task: {message:?}");
     let plain = reqwest::Client::builder().no_proxy().build().expect("a client");
     assert!(plain.get(format!("http://{}/health", wire.address)).send().await.is_err(), "nothing is served without");
 }
