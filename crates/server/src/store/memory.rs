@@ -11,8 +11,8 @@ use nuncio_protocol::{PushId, TaskId};
 use parking_lot::Mutex;
 
 use super::{
-    Append, Backlog, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope,
-    Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
+    Append, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig,
+    Scope, Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 use log::Log;
 
@@ -52,16 +52,11 @@ impl Store for MemoryStore {
         }
     }
 
-    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Option<TaskRow>, StoreError> {
+    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Claim, StoreError> {
         self.write(|log| log.claim(task, epoch, lease, retry))
     }
 
-    async fn renew(&self, _: Lease) -> Result<(), StoreError> {
-        // No other process can take over, so leases end with the process and not with time.
-        self.write(|_| ())
-    }
-
-    async fn abandoned(&self, node: &str, _: Micros, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
+    async fn abandoned(&self, node: &str, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
         Ok(self.log.lock().abandoned(node, limit))
     }
 
@@ -116,7 +111,7 @@ impl Store for MemoryStore {
         self.write(|log| log.delete_push(task, id))
     }
 
-    async fn due_pushes(&self, now: Micros, limit: usize) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
+    async fn due_pushes(&self, _: &str, now: Micros, limit: usize) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
         Ok(self.log.lock().due_pushes(now, limit))
     }
 

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use nuncio_protocol::{PushId, TaskId};
 
 use super::super::{
-    Append, AppendError, Backlog, Created, IdempotencyKey, Lease, ListPage, ListQuery, Micros, NewTask, PushConfig,
-    Scope, Seq, Session, SessionKey, State, StoreError, TaskKey, TaskRow, WAITING,
+    Append, AppendError, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, Micros, NewTask,
+    PushConfig, Scope, Seq, Session, SessionKey, State, StoreError, TaskKey, TaskRow, WAITING,
 };
 use super::shelf::Shelf;
 
@@ -75,6 +75,7 @@ impl Log {
             seq,
             epoch: 1,
             leased: !task.lease.node.is_empty(),
+            writer: None,
             attempts: 0,
             snapshot_seq: snapshot.as_ref().map_or(0, |(seq, _)| *seq),
             snapshot: snapshot.map(|(_, body)| body),
@@ -147,13 +148,15 @@ impl Log {
         }
     }
 
-    pub(super) fn claim(&mut self, key: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Option<TaskRow> {
-        let entry = self.tasks.get_mut(&key).filter(|entry| entry.row.epoch == epoch)?;
+    pub(super) fn claim(&mut self, key: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Claim {
+        let Some(entry) = self.tasks.get_mut(&key).filter(|entry| entry.row.epoch == epoch) else {
+            return Claim::Lost;
+        };
         entry.row.epoch += 1;
         entry.row.attempts = if retry { entry.row.attempts + 1 } else { 0 };
         entry.row.leased = !lease.node.is_empty();
         entry.node = lease.node;
-        Some(entry.row.clone())
+        Claim::Taken(Box::new(entry.row.clone()))
     }
 
     pub(super) fn abandoned(&self, node: &str, limit: usize) -> Vec<TaskRow> {

@@ -27,7 +27,7 @@ pub(super) fn alice() -> Scope {
 }
 
 pub(super) fn lease(node: &str) -> Lease {
-    Lease { node: node.into(), until: 1_000_000 }
+    Lease { node: node.into() }
 }
 
 pub(super) fn key(key: &str, since: Micros) -> IdempotencyKey {
@@ -64,6 +64,7 @@ pub(super) fn config(id: &str, due: Option<Micros>) -> PushConfig {
         since: None,
         told: None,
         dead: None,
+        node: None,
     }
 }
 
@@ -74,7 +75,7 @@ pub(super) fn all(scope: Scope) -> ListQuery {
 pub(super) async fn create(store: &dyn Store, task: NewTask) -> TaskKey {
     match store.create(task).await.unwrap() {
         Created::New(key) => key,
-        known @ Created::Known(..) => panic!("{known:?} is not new"),
+        other => panic!("{other:?} is not new"),
     }
 }
 
@@ -132,6 +133,7 @@ pub(super) fn event(task: TaskKey, seq: Seq, ack: &Arc<Heard>) -> Append {
         snapshot: None,
         message: None,
         key: None,
+        letter: None,
         ack: ack.clone(),
     }
 }

@@ -47,7 +47,7 @@ pub async fn webhooks_fall_due_in_order(store: Arc<dyn Store>) {
     store.put_push(two, config("a", Some(20))).await.unwrap();
     store.put_push(two, config("b", None)).await.unwrap();
     let due = async |now: Micros, limit| -> Vec<_> {
-        let due = store.due_pushes(now, limit).await.unwrap();
+        let due = store.due_pushes("n1", now, limit).await.unwrap();
         due.into_iter().map(|(task, config)| (task, config.id.to_string())).collect()
     };
     let (a, b) = (|| "a".to_owned(), || "b".to_owned());
@@ -89,7 +89,7 @@ pub async fn a_webhook_cursor_never_moves_back(store: Arc<dyn Store>) {
     store.delete_push(task_key, &PushId::from("p")).await.unwrap();
     assert!(!store.advance_push(task_key, failed).await.unwrap());
     assert!(store.pushes(task_key).await.unwrap().is_empty());
-    assert!(store.due_pushes(100, 10).await.unwrap().is_empty());
+    assert!(store.due_pushes("n1", 100, 10).await.unwrap().is_empty());
 }
 
 /// A report about a webhook that was replaced meanwhile says nothing about the new one.
@@ -115,10 +115,10 @@ pub async fn webhooks_that_wait_can_be_woken(store: Arc<dyn Store>) {
         store.put_push(task_key, config(id, due)).await.unwrap();
     }
     assert_eq!(store.push_backlog().await.unwrap(), Backlog { pending: 1, ..Backlog::default() });
-    assert_eq!(store.due_pushes(100, 10).await.unwrap().len(), 1);
+    assert_eq!(store.due_pushes("n1", 100, 10).await.unwrap().len(), 1);
     assert_eq!(store.wake_pushes(70).await.unwrap(), 2);
     assert_eq!(store.wake_pushes(80).await.unwrap(), 0);
-    let due = store.due_pushes(100, 10).await.unwrap();
+    let due = store.due_pushes("n1", 100, 10).await.unwrap();
     let due: Vec<_> = due.iter().map(|(_, push)| (push.id.as_str(), push.due)).collect();
     assert_eq!(due, [("b", Some(50)), ("a", Some(70)), ("d", Some(70))]);
     let failing = crate::store::PushConfig { since: Some(33), ..config("a", Some(90)) };
@@ -148,7 +148,7 @@ pub async fn a_replay_moves_back_to_what_was_given_up(store: Arc<dyn Store>) {
     let expected =
         crate::store::PushConfig { acked: 5, epoch: 1, last_error: Some("no answer".into()), ..config("p", Some(50)) };
     assert_eq!(now, expected);
-    assert_eq!(store.due_pushes(50, 10).await.unwrap().len(), 1);
+    assert_eq!(store.due_pushes("n1", 50, 10).await.unwrap().len(), 1);
 }
 
 /// A webhook that comes with a new task is there with its first event, and not if the task is known.
@@ -162,5 +162,5 @@ pub async fn a_webhook_can_come_with_the_task(store: Arc<dyn Store>) {
     let task_key = create(&*store, with_push("1")).await;
     store.create(with_push("2")).await.unwrap();
     assert_eq!(store.pushes(task_key).await.unwrap(), [config("1", Some(1))]);
-    assert_eq!(store.due_pushes(1, 10).await.unwrap(), [(task_key, config("1", Some(1)))]);
+    assert_eq!(store.due_pushes("n1", 1, 10).await.unwrap(), [(task_key, config("1", Some(1)))]);
 }
