@@ -505,6 +505,10 @@ pub trait Shared: Send + Sync {
 
     /// How many turns of this caller run and wait, on all nodes.
     async fn load(&self, owner: &str) -> Result<(usize, usize), StoreError>;
+
+    /// Lets `who` use something up to `want` times: once per `interval`, and so often as fits into `slack` ahead of
+    /// time, on all nodes together. Returns how often.
+    async fn borrow(&self, who: &str, interval: Duration, slack: Duration, want: u32) -> Result<u32, StoreError>;
 }
 
 /// The numbered log of every task. See the module for the four promises.
