@@ -101,9 +101,20 @@ struct Shard {
 }
 
 impl PostgresStore {
+    /// Whether a URL can be one of a database. What is wrong with it is said without its password.
+    pub fn check_url(url: &str) -> Result<(), String> {
+        Place::read(url, None).map(drop)
+    }
+
+    /// A URL as it may be shown.
+    pub fn shown_url(url: &str) -> String {
+        Place::read(url, None).map_or_else(|_| "postgres://…".to_owned(), |place| place.at.shown().to_owned())
+    }
+
     /// Opens a database, and makes or brings up to date what is ours in it. A schema of a newer release stays as it is.
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
-        let mut place = Place::read(url, options.password.as_deref())?;
+        let place = Place::read(url, options.password.as_deref());
+        let mut place = place.map_err(|what| At::new("store".into()).failed(what))?;
         place.settle(options.durability);
         let place = Arc::new(place);
         let tls = Tls::new(&place)?;

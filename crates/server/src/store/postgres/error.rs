@@ -30,6 +30,11 @@ impl At {
         Self(at.into())
     }
 
+    /// The database, as it may be shown.
+    pub(super) fn shown(&self) -> &str {
+        &self.0
+    }
+
     pub(super) fn failed(&self, what: impl Display) -> StoreError {
         StoreError::Failed { at: self.0.to_string(), what: what.to_string() }
     }

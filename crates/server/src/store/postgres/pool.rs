@@ -127,10 +127,6 @@ impl Pool {
         drop(Object::take(client));
         Err(Failed::Late)
     }
-
-    pub(super) fn close(&self) {
-        self.inner.close();
-    }
 }
 
 enum Failed {

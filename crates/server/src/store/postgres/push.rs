@@ -16,9 +16,6 @@ use super::{limit_of, number, read};
 pub(super) const COLUMNS: &str = "p.task, p.id, p.body, p.version, p.acked, p.attempts, p.due, p.last_error, p.epoch, \
      p.since, p.told, p.dead_from, p.dead_count, p.dead_at, p.node";
 
-/// How many columns these are.
-pub(super) const WIDTH: usize = 15;
-
 pub(super) fn config(row: &Row) -> Result<(TaskKey, PushConfig), Error> {
     let text = |column: usize| row.try_get::<_, &str>(column).map(unescape);
     let dead = match row.try_get::<_, Option<i64>>(11)? {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
-use super::super::StoreError;
 use super::Durability;
 use super::error::At;
 
@@ -42,8 +41,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Reads a URL. What is wrong with it is said without repeating it, because it may hold a password.
-    pub(super) fn read(url: &str, password: Option<&str>) -> Result<Self, StoreError> {
-        let at = At::new("store".into());
+    pub(super) fn read(url: &str, password: Option<&str>) -> Result<Self, String> {
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let mut rest = Vec::new();
         let (mut schema, mut mode, mut pool, mut writers) = (SCHEMA.to_owned(), "prefer".to_owned(), 16, 2);
@@ -51,7 +49,7 @@ impl Place {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let text = percent_encoding::percent_decode_str(value).decode_utf8_lossy().into_owned();
-            let wrong = |what: &str| at.failed(format_args!("the option `{name}` {what}"));
+            let wrong = |what: &str| format!("the option `{name}` {what}");
             let number = |most: usize| {
                 let n = text.parse().ok().filter(|n| (1..=most).contains(n));
                 n.ok_or_else(|| wrong(&format!("is not a number from 1 to {most}")))
@@ -69,11 +67,14 @@ impl Place {
         }
         let simple = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         if schema.is_empty() || schema.len() > 63 || !schema.chars().all(simple) || schema.starts_with("pg_") {
-            return Err(at.failed("the option `schema` is a name of small letters, digits and `_`"));
+            return Err("the option `schema` is a name of small letters, digits and `_`".into());
         }
         let url = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
-        let unusable = |_| at.failed("not the URL of a PostgreSQL database: postgres://user:password@host:port/database");
+        let unusable = |_| "not the URL of a PostgreSQL database: postgres://user:password@host:port/database";
         let mut config: Config = url.parse().map_err(unusable)?;
+        if config.get_hosts().is_empty() {
+            return Err("the URL names no host: postgres://user:password@host:port/database".into());
+        }
         let (ssl, trust) = match mode.as_str() {
             "disable" => (SslMode::Disable, Trust::Anybody),
             "allow" | "prefer" => (SslMode::Prefer, Trust::Anybody),
@@ -81,16 +82,14 @@ impl Place {
             "verify-ca" => (SslMode::Require, Trust::Authority),
             "verify-full" => (SslMode::Require, Trust::Name),
             _ => {
-                return Err(
-                    at.failed("the option `sslmode` is one of: disable, prefer, require, verify-ca, verify-full")
-                );
+                return Err("the option `sslmode` is one of: disable, prefer, require, verify-ca, verify-full".into());
             }
         };
         config.ssl_mode(ssl);
         let client = match (cert, key) {
             (Some(cert), Some(key)) => Some((cert, key)),
             (None, None) => None,
-            _ => return Err(at.failed("the options `sslcert` and `sslkey` need each other")),
+            _ => return Err("the options `sslcert` and `sslkey` need each other".into()),
         };
         if let Some(password) = password {
             config.password(password);
@@ -150,7 +149,7 @@ mod tests {
     fn wrong(url: &str) -> String {
         match Place::read(url, None) {
             Ok(_) => panic!("{url} was taken"),
-            Err(error) => error.to_string(),
+            Err(error) => error,
         }
     }
 
