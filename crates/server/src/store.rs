@@ -28,11 +28,14 @@ use bytes::Bytes;
 use nuncio_protocol::{ContextId, PushId, TaskId};
 
 pub mod memory;
+mod packed;
+pub mod postgres;
 pub mod sqlite;
 #[cfg(any(test, feature = "test-util"))]
 pub mod suite;
 
 pub use memory::MemoryStore;
+pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, OnCommit, SqliteOptions, SqliteStore};
 
 /// The number of an event inside its task, from 1. Zero means "before the first".

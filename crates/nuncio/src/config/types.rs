@@ -104,19 +104,22 @@ pub(crate) enum PromptBy {
 }
 
 /// Where tasks are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Store {
     /// An embedded database below `data-dir`.
     Sqlite,
     /// Nowhere: gone with the process.
     Memory,
+    /// A PostgreSQL database that several servers may share.
+    Postgres(Secret),
 }
 
 impl Store {
     /// Whether several servers can use it at the same time.
-    pub(crate) fn is_shared(self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         match self {
             Self::Sqlite | Self::Memory => false,
+            Self::Postgres(_) => true,
         }
     }
 }
