@@ -5,7 +5,7 @@
 //!
 //! * `local`: nothing; for one server, or for several that only look;
 //! * [`redis`]: pub/sub, spread over several Redis servers if there are;
-//! * `postgres`: LISTEN and NOTIFY on the database that holds the log.
+//! * [`postgres`]: LISTEN and NOTIFY on the database that holds the log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +15,11 @@ use async_trait::async_trait;
 
 use crate::store::{Node, Seq, TaskKey};
 
+pub mod postgres;
 pub mod redis;
 mod words;
 
+pub use self::postgres::PostgresBus;
 pub use self::redis::RedisBus;
 
 /// What a server may want to know.

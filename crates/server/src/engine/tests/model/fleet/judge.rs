@@ -58,6 +58,6 @@ async fn read_log(world: &World, task: &TaskId) -> Removed {
     let events = world.store.events(row.key, 0, usize::MAX, usize::MAX).await.unwrap();
     let messages = world.store.messages(row.key).await.unwrap();
     assert_eq!(row.seq, events.len() as u64);
-    assert!(!row.leased, "a lease is held for nothing");
+    assert_eq!(row.writer, None, "a lease is held for nothing");
     Removed { events, messages }
 }
