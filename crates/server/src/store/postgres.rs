@@ -341,6 +341,10 @@ impl Shared for PostgresStore {
         lease::leave(&self.pool, node).await
     }
 
+    async fn clock(&self) -> Result<Micros, StoreError> {
+        lease::clock(&self.pool, &self.at).await
+    }
+
     async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
         lease::nodes(&self.pool, &self.at).await
     }

@@ -24,6 +24,8 @@ pub(super) struct Scripted {
     pure: bool,
     /// The contexts that a turn works in at this moment, on whatever node.
     inside: Arc<Mutex<HashSet<ContextId>>>,
+    /// Whether a task that is over leaves its context to others, whatever its agent still does: so it is on several nodes.
+    leaves: bool,
     /// How often two turns worked in one context.
     pub(super) overlaps: Arc<AtomicUsize>,
     /// The text of every turn that was begun.
@@ -37,13 +39,15 @@ impl Scripted {
 
     /// One that may begin before its task is stored, if `pure`.
     pub(super) fn with(on_crash: OnCrash, pure: bool) -> Arc<Self> {
-        Arc::new(Self { on_crash, pure, inside: Arc::default(), overlaps: Arc::default(), begun: Mutex::default() })
+        let (inside, overlaps) = (Arc::default(), Arc::default());
+        Arc::new(Self { on_crash, pure, leaves: false, inside, overlaps, begun: Mutex::default() })
     }
 
     /// One like it on another node, which must not work where this one does.
     pub(super) fn beside(&self) -> Arc<Self> {
         let (inside, overlaps) = (self.inside.clone(), self.overlaps.clone());
-        Arc::new(Self { on_crash: self.on_crash, pure: self.pure, inside, overlaps, begun: Mutex::default() })
+        let (on_crash, pure) = (self.on_crash, self.pure);
+        Arc::new(Self { on_crash, pure, leaves: true, inside, overlaps, begun: Mutex::default() })
     }
 }
 
@@ -63,10 +67,15 @@ impl Agent for Scripted {
         if !self.inside.lock().insert(context.clone()) {
             self.overlaps.fetch_add(1, Ordering::Relaxed);
         }
-        let _inside = Inside(self, context);
+        let mut inside = Some(Inside(self, context));
         for word in turn.text_in().split_whitespace() {
-            step(turn, word).await?;
+            let stepped = step(turn, word).await;
+            if self.leaves && ["complete", "fail", "reject"].contains(&word) {
+                inside = None;
+            }
+            stepped?;
         }
+        drop(inside);
         Ok(())
     }
 
