@@ -70,7 +70,8 @@ impl Log {
         let snapshot = task.snapshot().map(|(seq, body)| (seq, body.clone()));
         let seq = task.seq();
         let mut node = task.lease.node;
-        let waits = !node.is_empty() && self.is_context_taken(&task.scope, &task.context_id, key);
+        let hopes = !node.is_empty() && !state.is_final();
+        let waits = hopes && self.is_context_taken(&task.scope, &task.context_id, key);
         if self.crew.is_some() && (waits || state.is_final()) {
             node = "".into();
         }
