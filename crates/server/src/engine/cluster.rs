@@ -24,7 +24,7 @@ use super::Engine;
 use crate::bus::{Bus, Hint};
 use crate::map::Map;
 use crate::metrics::ClusterMetrics;
-use crate::store::{LetterId, Node, Seq, Shared, Store, TaskKey};
+use crate::store::{LetterId, Node, Seq, Shared, Store, TaskKey, TaskRow};
 
 mod act;
 mod beat;
@@ -137,6 +137,12 @@ impl Cluster {
     /// Rings when a task has gone on beyond an event, whoever writes it.
     pub(crate) fn ring_after(&self, task: TaskKey, seq: Seq) {
         self.rings.lock().insert(task, seq);
+    }
+
+    /// Gives the lease of a task back that has no turn here.
+    pub(crate) fn give_back_later(&self, row: &TaskRow) {
+        self.unreleased.lock().insert(row.key, row.epoch);
+        self.heard_orders.notify_one();
     }
 
     /// There may be work for this node and for others.

@@ -71,7 +71,7 @@ impl Hub {
     pub(crate) fn open(self: &Arc<Self>, row: &TaskRow) -> Held {
         let mut tasks = self.tasks.lock();
         if let Some(live) = tasks.get(&row.key).and_then(Weak::upgrade)
-            && live.broken().is_none()
+            && !live.is_lost()
         {
             return self.hold(live);
         }

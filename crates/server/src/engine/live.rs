@@ -233,6 +233,17 @@ impl Live {
         self.break_off(AppendError::Fenced);
     }
 
+    /// This node may not write any more, whatever becomes of what is on its way to the store: readers wait for that, the
+    /// turn does not.
+    pub(crate) fn cut_off(&self) {
+        self.cut_off_locked(&mut self.writer.lock());
+    }
+
+    fn cut_off_locked(&self, writer: &mut Writer) {
+        writer.open = false;
+        self.leave_rest();
+    }
+
     /// The lease under which the task is written here.
     pub(crate) fn epoch(&self) -> i64 {
         self.writer.lock().epoch
@@ -335,8 +346,7 @@ impl Live {
         if let Some(link) = &self.link
             && !link.pulse.allows(writer.life)
         {
-            writer.open = false;
-            self.lose();
+            self.cut_off_locked(writer);
             return Err(AppendError::Fenced.into());
         }
         let at = Timestamp::now();
@@ -371,9 +381,9 @@ impl Live {
         let event = Arc::new(event);
         {
             let mut feed = self.feed.lock();
-            if let Some(error) = &feed.broken {
+            if let Some(error) = feed.why_lost() {
                 writer.open = false;
-                return Err(error.clone().into());
+                return Err(error.into());
             }
             feed.pending.push_back(event.clone());
         }

@@ -122,7 +122,7 @@ impl Engine {
     async fn row_json(&self, row: &TaskRow) -> Result<TaskJson, Error> {
         if let Some(live) = self.hub.get(row.key)
             && live.loaded.initialized()
-            && live.broken().is_none()
+            && !live.is_lost()
             // Another node may have written since.
             && live.committed().0 >= row.seq
         {

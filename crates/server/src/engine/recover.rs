@@ -53,9 +53,20 @@ impl Engine {
 
     /// Remembers a task of this node whose turn is gone and left it working.
     pub(super) fn strand(&self, live: &Live) {
-        let taken_over = matches!(live.broken(), Some(AppendError::Fenced));
+        let taken_over = live.is_cut_off() || matches!(live.broken(), Some(AppendError::Fenced));
         if State(live.committed().1.number()).is_active() && !taken_over {
             self.stranded.lock().insert(live.key(), live.version().0);
+        }
+    }
+
+    /// A task was claimed that cannot be opened as it is in memory. If it works, it is taken up again; if it does not, the
+    /// lease is of no use to anybody.
+    pub(super) fn claimed_in_vain(&self, row: &TaskRow) {
+        match &self.cluster {
+            Some(cluster) if !row.state.is_active() => cluster.give_back_later(row),
+            _ => {
+                self.stranded.lock().insert(row.key, row.epoch);
+            }
         }
     }
 
@@ -79,6 +90,10 @@ impl Engine {
             && row.state.is_active()
             && row.epoch == epoch
         {
+            if self.is_shared() && !row.leased {
+                // It waits, and whoever has a place finds it.
+                return Ok(false);
+            }
             return self.take_up(&row, "The task was interrupted: its events could not be stored").await;
         }
         // Somebody else has it, or had it. Whoever waits for it here waits for nothing.

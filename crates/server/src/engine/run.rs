@@ -83,6 +83,10 @@ impl Engine {
                 }
             }
         }
+        // What others take over is not waited for.
+        if live.is_cut_off() {
+            return;
+        }
         let (_, last) = live.read(|_| ());
         if let Err(error) = live.durable(last).await {
             tracing::error!(task = %live.id, %error, "the end of a turn could not be stored; it is taken up again later");
@@ -93,7 +97,7 @@ impl Engine {
     /// to a waiting task does so under the lease that ends here.
     async fn claim_for(&self, live: &Arc<Live>) -> bool {
         let _gate = live.gate.lock().await;
-        if live.broken().is_some() || live.read(|task| task.status.state.is_terminal()).0 {
+        if live.is_lost() || live.read(|task| task.status.state.is_terminal()).0 {
             return false;
         }
         match self.claim(live, self.lease()).await {

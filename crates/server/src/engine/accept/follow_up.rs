@@ -84,7 +84,7 @@ impl Engine {
         match self.store.claim(live.key(), live.epoch(), lease, false).await? {
             Claim::Lost | Claim::Busy => live.lose(),
             Claim::Taken(row) if live.open(&row) => return Ok(true),
-            Claim::Taken(row) => drop(self.stranded.lock().insert(row.key, row.epoch)),
+            Claim::Taken(row) => self.claimed_in_vain(&row),
         }
         Ok(false)
     }

@@ -192,7 +192,7 @@ impl Engine {
             // What was written meanwhile belongs to it.
             self.catch_up(live, row.seq).await?;
             if !live.open(row) {
-                self.stranded.lock().insert(row.key, row.epoch);
+                self.claimed_in_vain(row);
                 return Ok(Claim::Lost);
             }
         }
@@ -319,7 +319,11 @@ impl Engine {
     async fn end_anywhere(self: &Arc<Self>, cluster: &Arc<Cluster>, live: &Held, row: &TaskRow) -> Result<(), Error> {
         let is_here = live.is_open() || self.schedule.control(row.key).is_some();
         if is_here || (is_held(row) && row.writer.as_ref() == Some(&cluster.node())) {
-            self.stop(live).await?;
+            match self.stop(live).await {
+                // Somebody else has it now, or its context.
+                Err(error) if error.kind == ErrorKind::Unavailable => tokio::time::sleep(PAUSES.0).await,
+                stopped => stopped?,
+            }
             // Not if its turn was lost in between: then somebody has to take it up.
             let _ = tokio::time::timeout(PAUSES.1, live.wait(|_, state| state.is_terminal())).await;
             return Ok(());
@@ -352,10 +356,9 @@ impl Engine {
 /// Waits until a task has gone on beyond `seq` here, or for a second.
 async fn moved(live: &Live, seq: Seq) {
     let wait = live.wait(|committed, _| committed > seq);
-    match tokio::time::timeout(super::LOOK_EVERY, wait).await {
+    if let Ok(Err(_)) = tokio::time::timeout(super::LOOK_EVERY, wait).await {
         // What has broken off is read anew a little later.
-        Ok(Err(_)) => tokio::time::sleep(PAUSES.1).await,
-        Ok(Ok(())) | Err(_) => {}
+        tokio::time::sleep(PAUSES.1).await;
     }
 }
 

@@ -56,7 +56,7 @@ impl Engine {
             tracing::warn!(%node, "this node was not heard of in time: its turns are left to others, and it begins anew");
             cluster.metrics.lost.inc();
             pulse.end_now();
-            self.end_all(Stop::Lost);
+            self.end_all();
             cluster.shared().leave(&node).await?;
             let node = fresh_node();
             began = Instant::now();
@@ -77,7 +77,7 @@ impl Engine {
             }
             let life = pulse.life();
             pulse.gone().await;
-            self.end_all(Stop::Lost);
+            self.end_all();
             while pulse.life() == life {
                 pulse.reborn().await;
             }
@@ -85,13 +85,13 @@ impl Engine {
     }
 
     /// Stops every turn that runs here; nothing more is written.
-    fn end_all(&self, why: Stop) {
+    fn end_all(&self) {
         for control in self.schedule.controls() {
-            control.stop(why.clone());
+            control.stop(Stop::Lost);
         }
         for live in self.hub.all() {
             if live.is_open() {
-                live.lose();
+                live.cut_off();
             }
         }
     }
@@ -101,7 +101,7 @@ impl Engine {
         let Some(cluster) = &self.cluster else { return };
         cluster.left.cancel();
         cluster.link.pulse.end_now();
-        self.end_all(Stop::Lost);
+        self.end_all();
         // Nobody is to begin what has not ended here.
         for _ in 0..LOOKS {
             if self.is_idle() {

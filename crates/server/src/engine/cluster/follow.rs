@@ -165,13 +165,13 @@ impl Engine {
     pub(in crate::engine) async fn caught_up(&self, live: &Arc<Live>, row: &TaskRow) -> Result<bool, StoreError> {
         if live.is_open() && live.epoch() < row.epoch {
             // Another node has taken it over, and nothing was written here since.
-            live.lose();
+            live.cut_off();
         }
         self.catch_up(live, row.seq).await?;
         if live.version().1 == row.seq {
             live.set_epoch(row.epoch);
         }
-        Ok(live.broken().is_none())
+        Ok(!live.is_lost())
     }
 
     /// The task, opened anew after it has broken off here.

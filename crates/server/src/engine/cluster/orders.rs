@@ -139,7 +139,7 @@ impl Engine {
         // Whoever has begun the next turn here already has another lease.
         let rests = live.epoch() == epoch && !state.is_active() && !state.is_final();
         match live.broken() {
-            _ if !rests => {}
+            _ if !rests || live.is_cut_off() => {}
             Some(AppendError::Fenced) => {}
             // What could not be stored has broken the turn off: whether the task rests, the store knows.
             Some(_) => {

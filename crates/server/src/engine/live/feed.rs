@@ -30,6 +30,8 @@ pub(super) struct Feed {
     /// The whole task where its last turn ended or rests.
     pub(super) snapshot: Option<(Seq, Bytes)>,
     pub(super) broken: Option<AppendError>,
+    /// Whether nothing more may be written: it breaks off when the fate of what is pending is known.
+    pub(super) cut_off: bool,
 }
 
 /// What a reader learns from the feed.
@@ -38,6 +40,13 @@ pub(crate) struct Progress {
     pub(crate) state: TaskState,
     /// Whether the events asked for were in memory.
     pub(crate) found: bool,
+}
+
+impl Feed {
+    /// Why nothing more can be written, if that is so.
+    pub(super) fn why_lost(&self) -> Option<AppendError> {
+        self.broken.clone().or_else(|| self.cut_off.then_some(AppendError::Fenced))
+    }
 }
 
 impl Live {
@@ -58,13 +67,36 @@ impl Live {
         self.feed.lock().broken.clone()
     }
 
+    /// Whether nothing more can be written here.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.feed.lock().why_lost().is_some()
+    }
+
+    /// Whether that is because this node may not.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.feed.lock().cut_off
+    }
+
+    /// Breaks off when the fate of what is pending is known.
+    pub(super) fn leave_rest(&self) {
+        let mut feed = self.feed.lock();
+        feed.cut_off = true;
+        if feed.pending.is_empty() {
+            feed.broken.get_or_insert(AppendError::Fenced);
+        }
+        drop(feed);
+        self.moved.notify_waiters();
+        self.lost.notify_waiters();
+        self.answered.notify_one();
+    }
+
     /// Resolves when the log has broken off under this task.
     pub(crate) async fn lost(&self) {
         loop {
             let lost = self.lost.notified();
             tokio::pin!(lost);
             lost.as_mut().enable();
-            if self.broken().is_some() {
+            if self.is_lost() {
                 return;
             }
             lost.await;
@@ -149,6 +181,9 @@ impl Live {
             feed.tail.push_back(event);
         }
         feed.committed = feed.committed.max(seq);
+        if feed.cut_off && feed.pending.is_empty() {
+            feed.broken.get_or_insert(AppendError::Fenced);
+        }
         while feed.tail.len() > TAIL_EVENTS || (feed.tail_bytes > TAIL_BYTES && feed.tail.len() > 1) {
             let Some(event) = feed.tail.pop_front() else { break };
             feed.tail_bytes -= event.body.len();

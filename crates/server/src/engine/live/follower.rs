@@ -22,7 +22,7 @@ impl Live {
         }
         let writer = self.writer.lock();
         let feed = self.feed.lock();
-        let idle = !writer.open && writer.early.is_none() && feed.pending.is_empty() && feed.broken.is_none();
+        let idle = !writer.open && writer.early.is_none() && feed.pending.is_empty() && feed.why_lost().is_none();
         idle.then_some(writer.seq)
     }
 
@@ -34,7 +34,7 @@ impl Live {
         for (LogEvent { seq, body }, event) in events {
             {
                 let mut feed = self.feed.lock();
-                if writer.open || writer.seq + 1 != seq || feed.broken.is_some() {
+                if writer.open || writer.seq + 1 != seq || feed.why_lost().is_some() {
                     continue;
                 }
                 let state = match &event {

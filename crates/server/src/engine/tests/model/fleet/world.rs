@@ -121,7 +121,7 @@ impl World {
                     node.line.set(Way::Dead);
                     node.bus.cut(true);
                 })
-                .await
+                .await;
             }
             Op::Drain { node, time } => {
                 self.replace(node, |node| {
@@ -131,7 +131,7 @@ impl World {
                         stop.cancel();
                     });
                 })
-                .await
+                .await;
             }
         }
     }
