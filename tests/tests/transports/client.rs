@@ -3,11 +3,13 @@
 use std::process::{Command, Stdio};
 
 use futures_util::StreamExt;
-use nuncio_client::{Binding, Client, ClientError, Options, SendOptions, Version};
-use nuncio_protocol::{GetTaskRequest, Message, Part, SendMessageRequest, SendMessageResponse, StreamResponse};
+use nuncio_client::{Binding, Client, ClientError, Event, Options, SendOptions, Version};
+use nuncio_protocol::{
+    GetTaskRequest, Message, Part, SendMessageRequest, SendMessageResponse, StreamResponse, TaskState,
+};
 use nuncio_tests::binary;
 
-use crate::kit::{House, Talk};
+use crate::kit::{House, Talk, until};
 
 fn request(text: &str) -> SendMessageRequest {
     SendMessageRequest { message: Some(Message::from_user(vec![Part::text(text)])), ..Default::default() }
@@ -90,6 +92,30 @@ async fn a_stream_survives_the_death_of_its_server() {
         }
         assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>(), "{by}");
         assert!(seqs.len() > 2, "{by}: {seqs:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_ends_alone() {
+    let house = House::open("");
+    for url in addresses(&house).iter().take(2) {
+        let client = Client::direct(url, Options::default()).expect("a client");
+        let mut dropped = client.stream(request("hold")).await.expect("a stream");
+        let kept = client.stream(request("hold")).await.expect("a stream");
+        let Some(Ok(Event { response: StreamResponse::Task(task), .. })) = dropped.next().await else {
+            panic!("{url}: a task comes first");
+        };
+        until("both are open", async || house.server.metric("nuncio_subscribers").await == 2.0).await;
+        let connections = house.server.metric("nuncio_connections").await;
+        drop(dropped);
+        until("one is left", async || house.server.metric("nuncio_subscribers").await == 1.0).await;
+        assert_eq!(house.server.metric("nuncio_connections").await, connections, "{url}: on the same connection");
+        let task = client.get(GetTaskRequest { id: task.id, ..Default::default() }).await.expect("the task");
+        assert_eq!(task.status.state, TaskState::Working, "{url}");
+        drop(kept);
+        until("none is left", async || house.server.metric("nuncio_subscribers").await == 0.0).await;
+        client.send(request("hi")).await.expect("the connection is of use");
+        assert_eq!(house.server.metric("nuncio_connections").await, connections, "{url}: still the same one");
     }
 }
 

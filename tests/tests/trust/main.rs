@@ -8,6 +8,7 @@ mod kit;
 mod matrix;
 mod others;
 mod provider;
+mod redis_tls;
 mod schemes;
 mod streams;
 mod tls;

@@ -5,7 +5,7 @@ use nuncio_tests::raw::{Answer, V1, Wire, request};
 use nuncio_tests::{Redis, Value, json};
 
 use crate::kit::{ANNA, BEN, Mint, TOKENS, bearer, now, plain};
-use crate::others::{grpc, line, old_grpc};
+use crate::others::{envelope, grpc, line, old_grpc, stdin};
 use crate::streams::{self, entry};
 
 /// What can be done.
@@ -97,7 +97,7 @@ struct Binding {
     ask: fn(&Wire, &str, Op, &Things) -> Option<Answer>,
 }
 
-const BINDINGS: [Binding; 12] = [
+const BINDINGS: [Binding; 16] = [
     Binding { name: "JSON-RPC 1.0", has_tenants: true, ask: rpc },
     Binding { name: "REST 1.0", has_tenants: true, ask: rest },
     Binding { name: "JSON-RPC 0.3", has_tenants: false, ask: old_rpc },
@@ -114,6 +114,22 @@ const BINDINGS: [Binding; 12] = [
     },
     Binding { name: "gRPC 1.0", has_tenants: true, ask: grpc },
     Binding { name: "gRPC 0.3", has_tenants: false, ask: old_grpc },
+    Binding {
+        name: "gRPC envelopes 1.0",
+        has_tenants: true,
+        ask: |wire, who, op, things| envelope(wire, who, &call(op, things)?),
+    },
+    Binding {
+        name: "gRPC envelopes 0.3",
+        has_tenants: false,
+        ask: |wire, who, op, things| envelope(wire, who, &old_call(op, things)?),
+    },
+    Binding { name: "stdio 1.0", has_tenants: true, ask: |wire, who, op, things| stdin(wire, who, &call(op, things)?) },
+    Binding {
+        name: "stdio 0.3",
+        has_tenants: false,
+        ask: |wire, who, op, things| stdin(wire, who, &old_call(op, things)?),
+    },
     Binding {
         name: "Unix socket 1.0",
         has_tenants: true,
@@ -282,7 +298,8 @@ fn old_rest(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
 /// A server with tokens and a provider, webhooks and an extended card.
 fn server(mint: &Mint, redis: &Redis) -> Wire {
     let push = "push-notifications: true\npush-allowed-cidrs: [127.0.0.0/8]\n";
-    let ways = format!("transport: [http, unix, redis-streams]\nsocket-path: \"{}\"\n", mint.file("a.sock").display());
+    let ways =
+        format!("transport: [http, unix, stdio, redis-streams]\nsocket-path: \"{}\"\n", mint.file("a.sock").display());
     let ways = ways + &streams::config(redis);
     Wire::start(&format!("{TOKENS}{}{push}{ways}extended-card: \"on\"\n", mint.config("require-scopes: true")))
 }
@@ -385,7 +402,7 @@ fn nobody_comes_in_without_good_credentials() {
                     continue;
                 }
                 // Lines and entries have no status: the answer says it.
-                if binding.name.starts_with("Unix") || binding.name.starts_with("Redis") {
+                if ["Unix", "stdio", "Redis"].iter().any(|name| binding.name.starts_with(name)) {
                     assert!(answer.text().contains(r#""code":-31401"#), "{what}: {}", answer.text());
                     assert!(!answer.text().contains("result"), "{what}: {}", answer.text());
                     continue;

@@ -195,10 +195,12 @@ async fn closed(stream: &OwnedReadHalf) {
     }
 }
 
-/// The name of a user of this machine, as far as it is known here.
+/// The name of a user of this machine, or the number where it is not known here. Callers of other schemes never have
+/// the same.
 pub(crate) fn user(uid: u32) -> Arc<str> {
     let known = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    name_in(&known, uid).map_or_else(|| format!("uid:{uid}").into(), Arc::from)
+    let number = uid.to_string();
+    format!("unix:{}", name_in(&known, uid).unwrap_or(&number)).into()
 }
 
 fn name_in(known: &str, uid: u32) -> Option<&str> {
