@@ -23,6 +23,8 @@ pub struct Listeners {
     pub stdio: Option<Stdio>,
     /// A port for gRPC alone. Without it, gRPC is found at the port for HTTP.
     pub grpc: Option<TcpListener>,
+    /// Whether the card lists JSON-RPC in gRPC, which is wherever gRPC is.
+    pub grpc_jsonrpc: bool,
     /// Streams in Redis.
     pub redis: Option<Arc<Streams>>,
 }
@@ -51,7 +53,7 @@ impl Listeners {
         let redis = self.redis.iter().map(|redis| (redis.address(), "redis-streams"));
         let others = unix.into_iter().chain(stdio).chain(redis).collect();
         let (ws_path, grpc) = (http.ws_path.clone(), self.grpc_address()?);
-        Ok(Ways { http: self.http_address()?, ws_path, grpc, https, others })
+        Ok(Ways { http: self.http_address()?, ws_path, grpc, grpc_jsonrpc: self.grpc_jsonrpc, https, others })
     }
 
     /// Whether the end of stdin is the end of everything.

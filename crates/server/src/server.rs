@@ -201,7 +201,7 @@ impl Server {
         if let Some(address) = listeners.grpc_address()? {
             let _ = app.grpc_alone.set(address);
         }
-        let Listeners { http, grpc, unix, stdio, redis } = listeners;
+        let Listeners { http, grpc, unix, stdio, redis, .. } = listeners;
         let open = |port| tokio::spawn(listen::run(app.clone(), port, accepting.clone()));
         let listening: Vec<_> = [http, grpc].into_iter().flatten().map(open).collect();
         let listening_unix = unix.map(|unix| tokio::spawn(unix::run(app.clone(), unix, accepting.clone())));

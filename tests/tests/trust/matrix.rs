@@ -362,6 +362,55 @@ fn a_foreign_thing_looks_like_a_missing_one() {
     }
 }
 
+/// The draft of 1.0 that one profile speaks at its own paths.
+fn draft(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
+    let mut request: Value = call(op, things)?.parse().expect("JSON");
+    let params = &mut request["params"];
+    params.as_object_mut()?.remove("tenant");
+    if let Some(message) = params.get_mut("message") {
+        message["role"] = json!("user");
+    }
+    let path = if matches!(op, Op::Stream | Op::Subscribe) { "/a2a/stream" } else { "/a2a" };
+    match op {
+        // Nobody says there which one it is.
+        Op::ExtendedCard => return None,
+        Op::PushCreate => {
+            request["method"] = json!("SetTaskPushNotificationConfig");
+            let config = json!({ "id": things.hook, "url": HOOK });
+            request["params"] = json!({ "taskId": things.task, "pushNotificationConfig": config });
+        }
+        _ => {}
+    }
+    Some(wire.post(path, who, &request.to_string()))
+}
+
+#[test]
+fn a_foreign_thing_looks_like_a_missing_one_whomever_the_server_stands_in_for() {
+    for (profile, ask) in [
+        ("liquid-crypto", draft as fn(&Wire, &str, Op, &Things) -> Option<Answer>),
+        ("liquid-crypto", rpc),
+        ("iac-code", rpc),
+        ("proto-agent", old_rpc),
+        ("proto-agent", rest),
+        ("coding-agent", rpc),
+    ] {
+        let push = "push-notifications: true\npush-allowed-cidrs: [127.0.0.0/8]\nallow-open: true\n";
+        let wire = Wire::start(&format!("profile: {profile}\nagent: demo\n{TOKENS}{push}"));
+        let theirs = made(&wire, ANNA);
+        for op in OPS {
+            let Some(foreign) = ask(&wire, BEN, op, &theirs) else { continue };
+            let missing = ask(&wire, BEN, op, &Things::missing()).expect("the same operation");
+            assert_eq!(plain(&foreign), plain(&missing), "{op:?} with {profile}");
+        }
+        for op in OPS.into_iter().filter(|op| op.names_a_thing()) {
+            let Some(own) = ask(&wire, ANNA, op, &theirs) else { continue };
+            let missing = ask(&wire, ANNA, op, &Things::missing()).expect("the same operation");
+            assert_ne!(plain(&own), plain(&missing), "{op:?} with {profile} finds what is there");
+        }
+        assert!(!wire.log().contains("\"level\":\"ERROR\""), "{profile}: {}", wire.log());
+    }
+}
+
 #[test]
 fn keys_of_repeated_sends_belong_to_their_caller() {
     let wire = Wire::start(TOKENS);

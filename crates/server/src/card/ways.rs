@@ -17,6 +17,8 @@ pub(crate) struct Ways {
     pub(crate) ws_path: Option<String>,
     /// Where gRPC arrives, if not where HTTP does.
     pub(crate) grpc: Option<SocketAddr>,
+    /// Whether JSON-RPC in gRPC is listed: it answers wherever gRPC does, but few look for it.
+    pub(crate) grpc_jsonrpc: bool,
     /// Whether ports have TLS.
     pub(crate) https: bool,
     /// All others: address and name of the binding.
@@ -40,9 +42,9 @@ impl Ways {
         }
         if let Some(address) = self.grpc(base_url, tenant) {
             let scheme = if self.is_safe(base_url) { "grpcs-jsonrpc" } else { "grpc-jsonrpc" };
-            let envelopes = format!("{scheme}://{address}");
+            let envelopes = self.grpc_jsonrpc.then(|| (format!("{scheme}://{address}"), "grpc-jsonrpc", tenant));
             all.push((address, GRPC, tenant));
-            all.push((envelopes, "grpc-jsonrpc", tenant));
+            all.extend(envelopes);
         }
         all.extend(self.others.iter().map(|(url, binding)| (url.clone(), *binding, tenant)));
         let of_version = |version: Version| {
@@ -94,6 +96,7 @@ mod tests {
     fn every_way_is_listed_for_both_versions_and_a_tenant_is_named_where_there_are_no_paths() {
         let ways = Ways {
             ws_path: Some("/ws".into()),
+            grpc_jsonrpc: true,
             others: vec![("unix:///run/a.sock".into(), "unix")],
             ..Ways::default()
         };
@@ -129,7 +132,8 @@ mod tests {
     #[test]
     fn envelopes_say_whether_their_port_is_safe() {
         let at = |base: Option<&str>, own: Option<&str>, https: bool| {
-            let ways = Ways { grpc: own.map(|own| own.parse().unwrap()), https, ..Ways::default() };
+            let grpc = own.map(|own| own.parse().unwrap());
+            let ways = Ways { grpc, grpc_jsonrpc: true, https, ..Ways::default() };
             let all = ways.interfaces(base, "/", "");
             all.into_iter().find(|i| i.protocol_binding == "grpc-jsonrpc").map(|i| i.url)
         };
