@@ -2,6 +2,7 @@
 
 #![allow(clippy::panic, reason = "that is how tests fail")]
 
+mod asks;
 mod browser;
 mod flood;
 mod kit;

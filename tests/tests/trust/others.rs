@@ -16,7 +16,8 @@ use nuncio_tests::raw::{Answer, Wire};
 use nuncio_tests::{PATIENCE, Value, json};
 use prost::Message;
 
-use crate::matrix::{HOOK, Op, Things};
+use crate::asks::HOOK;
+use crate::matrix::{Op, Things};
 
 /// Sends one request as a line, credentials beside it. Its answers have no status and no headers.
 pub(crate) fn line(wire: &Wire, who: &str, call: &str) -> Option<Answer> {
