@@ -95,7 +95,7 @@ fn check(mut got: &[u8]) {
         assert_eq!(length & 0x80, 0, "servers do not mask");
         let (length, rest) = match (length & 0x7f, rest) {
             (126, [a, b, rest @ ..]) => (usize::from(u16::from_be_bytes([*a, *b])), rest),
-            (127, [a @ ..]) if a.len() >= 8 => {
+            (127, a) if a.len() >= 8 => {
                 let (length, rest) = a.split_at(8);
                 (u64::from_be_bytes(length.try_into().expect("eight bytes")) as usize, rest)
             }
