@@ -83,10 +83,11 @@ async fn streams_end_with_a_status_when_the_server_goes_down_and_the_client_goes
 
 #[tokio::test]
 async fn the_status_behind_events_has_its_details() {
-    let mut server = Server::configured("drain-timeout: 0s\n");
+    let mut server = Server::configured("drain-timeout: 0s\nmax-running-turns: 1\n");
     let raw = Raw::new(&server.url);
-    // It waits for an answer, so that nothing ends it before the server does.
-    let waiting = task(&raw.call("SendMessage", &say("ask why?")).await).id;
+    task(&raw.call("SendMessage", &say_at_once("hold")).await);
+    // Its turn has not come, so that nothing ends it before the server does.
+    let waiting = task(&raw.call("SendMessage", &say_at_once("hold")).await).id;
     let follow = v1::SubscribeToTaskRequest { id: waiting.clone(), ..Default::default() };
     let old = v03::TaskSubscriptionRequest { name: format!("tasks/{waiting}") };
     let (new, old, _) = tokio::join!(
