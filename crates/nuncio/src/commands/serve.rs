@@ -81,20 +81,31 @@ pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Resul
 
 /// Opens the folder for the files of artifacts; tasks in memory have theirs in memory.
 async fn open_artifacts(config: &Config) -> Result<Artifacts, Failure> {
-    let path = match (&config.artifact_dir, config.store) {
-        (Some(path), _) => path.clone(),
-        (None, config::Store::Memory) => return Ok(Artifacts::default()),
-        (None, _) => config.data_dir.join("artifacts"),
+    let folder = match (&config.artifact_dir, config.store) {
+        (Some(path), _) => Some(path.clone()),
+        (None, config::Store::Memory) => None,
+        (None, _) => Some(config.data_dir.join("artifacts")),
     };
-    let at = path.display().to_string();
-    let opened = tokio::task::spawn_blocking(move || ArtifactStore::open(path)).await;
-    let opened = opened.map_err(|error| Failure::failed(error.to_string()))?;
-    let store = opened.map_err(|error| Failure::failed(format!("{at}: {error}")))?;
-    let inline_max = usize::try_from(config.artifact_inline_max).unwrap_or(usize::MAX);
-    let mut artifacts = Artifacts::new(store);
-    artifacts.inline_max = inline_max;
+    let mut artifacts = match folder {
+        None => Artifacts::default(),
+        Some(path) => {
+            let at = path.display().to_string();
+            let opened = tokio::task::spawn_blocking(move || ArtifactStore::open(path)).await;
+            let opened = opened.map_err(|error| Failure::failed(error.to_string()))?;
+            Artifacts::new(opened.map_err(|error| Failure::failed(format!("{at}: {error}")))?)
+        }
+    };
+    artifacts.inline_max = inline_max(config);
     artifacts.file_urls = config.artifact_file_urls;
     Ok(artifacts)
+}
+
+/// The largest file that events carry. Where nobody could download one, that is as much as a request may have too.
+fn inline_max(config: &Config) -> usize {
+    let can_download = config.has_http_port() || config.public_url.is_some() || config.artifact_file_urls;
+    // In JSON, three bytes are four characters.
+    let most = if can_download { 0 } else { config.max_body / 4 * 3 };
+    usize::try_from(config.artifact_inline_max.max(most)).unwrap_or(usize::MAX)
 }
 
 fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOptions {

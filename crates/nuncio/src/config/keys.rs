@@ -182,7 +182,7 @@ keys! {
     ["agents"] agents: Vec<AgentEntry>, AgentList;
     /// How long an idle conversation keeps its agent running.
     ["context-idle-timeout"] context_idle_timeout: Duration, Time { zero: false }, "1h";
-    /// Largest file that an event carries itself. Larger ones are downloaded from `/artifacts/…`.
+    /// Largest file that an event carries itself. Larger ones are downloaded from `/artifacts/…`; where no HTTP port is open, events carry all that fit into `max-body`.
     ["artifact-inline-max"] artifact_inline_max: u64, Size { min: 0, max: 1 << 30 }, "256KiB";
     /// Directory for files of artifacts. Without it, `artifacts` below `data-dir`; with `store: memory`, they are in memory.
     ["artifact-dir"] artifact_dir: Option<PathBuf>, Maybe(Path);
