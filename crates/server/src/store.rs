@@ -28,11 +28,14 @@ use bytes::Bytes;
 use nuncio_protocol::{ContextId, PushId, TaskId};
 
 pub mod memory;
+mod packed;
+pub mod postgres;
 pub mod sqlite;
 #[cfg(any(test, feature = "test-util"))]
 pub mod suite;
 
 pub use memory::MemoryStore;
+pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, OnCommit, SqliteOptions, SqliteStore};
 
 /// The number of an event inside its task, from 1. Zero means "before the first".
@@ -460,6 +463,9 @@ pub trait Shared: Send + Sync {
     /// The node ends: what it holds is abandoned at once.
     async fn leave(&self, node: &Node) -> Result<(), StoreError>;
 
+    /// What time it is for the store.
+    async fn clock(&self) -> Result<Micros, StoreError>;
+
     /// The nodes that are alive.
     async fn nodes(&self) -> Result<Vec<Node>, StoreError>;
 
@@ -502,6 +508,10 @@ pub trait Shared: Send + Sync {
 
     /// How many turns of this caller run and wait, on all nodes.
     async fn load(&self, owner: &str) -> Result<(usize, usize), StoreError>;
+
+    /// Lets `who` use something up to `want` times: once per `interval`, and so often as fits into `slack` ahead of
+    /// time, on all nodes together. Returns how often.
+    async fn borrow(&self, who: &str, interval: Duration, slack: Duration, want: u32) -> Result<u32, StoreError>;
 }
 
 /// The numbered log of every task. See the module for the four promises.

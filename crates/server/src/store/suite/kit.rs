@@ -1,6 +1,7 @@
 //! What the behaviours have in common.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use nuncio_protocol::{ContextId, PushId, TaskId};
@@ -34,12 +35,12 @@ pub(super) fn key(key: &str, since: Micros) -> IdempotencyKey {
     IdempotencyKey { key: key.into(), since }
 }
 
-/// A submitted task of Alice's at moment 1 on node "n1".
+/// A submitted task of Alice's at moment 1 on node "n1", in a context of its own.
 pub(super) fn task(id: &str) -> NewTask {
     NewTask {
         scope: alice(),
         id: TaskId::from(id),
-        context_id: ContextId::from("c"),
+        context_id: ContextId::from(format!("context of {id}")),
         agent: "demo".into(),
         state: SUBMITTED,
         body: Bytes::from(format!("{id}/1")),
@@ -64,7 +65,36 @@ pub(super) fn config(id: &str, due: Option<Micros>) -> PushConfig {
         since: None,
         told: None,
         dead: None,
-        node: None,
+        node: Some("n1".into()),
+    }
+}
+
+/// The webhooks of a task, as [`kept`] has them.
+pub(super) async fn pushes(store: &dyn Store, task: TaskKey) -> Vec<PushConfig> {
+    store.pushes(task).await.unwrap().into_iter().map(|config| kept(store, config)).collect()
+}
+
+/// A webhook as it may be compared: in an embedded store it does not matter who has it in hand.
+pub(super) fn kept(store: &dyn Store, config: PushConfig) -> PushConfig {
+    PushConfig { node: config.node.filter(|_| store.shared().is_some()), ..config }
+}
+
+/// Long enough for every test.
+pub(super) const TTL: Duration = Duration::from_secs(600);
+
+/// Where servers share the store, these are alive.
+pub(super) async fn alive(store: &dyn Store, nodes: &[&str]) {
+    for node in nodes {
+        if let Some(shared) = store.shared() {
+            shared.beat(&(*node).into(), TTL).await.unwrap();
+        }
+    }
+}
+
+/// And this one is not any more.
+pub(super) async fn gone(store: &dyn Store, node: &str) {
+    if let Some(shared) = store.shared() {
+        shared.leave(&node.into()).await.unwrap();
     }
 }
 

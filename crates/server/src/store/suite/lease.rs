@@ -109,7 +109,9 @@ pub async fn tasks_of_a_living_writer_are_not_abandoned(store: Arc<dyn Store>) {
         let rows = store.abandoned(node, limit).await.unwrap();
         rows.iter().map(|row| row.id.to_string()).collect()
     };
+    alive(&*store, &["n1", "n2"]).await;
     assert!(ids("n1", 10).await.is_empty());
+    gone(&*store, "n1").await;
     assert_eq!(ids("n2", 10).await, ["t1", "t2", "t3"]);
     assert_eq!(ids("n2", 2).await, ["t1", "t2"]);
 

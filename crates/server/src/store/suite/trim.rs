@@ -60,13 +60,13 @@ pub async fn trim_forgets_keys_and_webhooks(store: Arc<dyn Store>) {
     let old = create(&*store, with_key("1", "finished", 10)).await;
     let open = create(&*store, with_key("2", "open", 10)).await;
     let young = create(&*store, with_key("3", "young", 200)).await;
-    state(&*store, old, FAILED, 20).await;
-    append(&*store, old, 3, |append| {
+    append(&*store, old, 2, |append| {
         append.at = 150;
         append.key = Some(key("late", 0));
     })
     .await
     .unwrap();
+    state(&*store, old, FAILED, 20).await;
     assert_eq!(store.trim(100, 10).await.unwrap(), 1);
     assert_eq!(store.find_key(&alice(), &key("finished", 0)).await.unwrap(), None);
     assert_eq!(store.find_key(&alice(), &key("late", 0)).await.unwrap(), None);
