@@ -12,11 +12,13 @@ pub use serde_json::{Value, json};
 
 pub mod raw;
 
+mod postgres;
 mod random;
 mod redis;
 mod sse;
 mod stage;
 
+pub use postgres::Postgres;
 pub use random::Random;
 pub use redis::Redis;
 pub use reqwest::RequestBuilder;
