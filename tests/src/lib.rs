@@ -12,12 +12,17 @@ pub use serde_json::{Value, json};
 
 pub mod raw;
 
+mod balancer;
+mod cluster;
+mod machine;
 mod postgres;
 mod random;
 mod redis;
 mod sse;
 mod stage;
 
+pub use balancer::Balancer;
+pub use cluster::{Bus, Cluster};
 pub use postgres::Postgres;
 pub use random::Random;
 pub use redis::Redis;
@@ -67,7 +72,11 @@ impl Server {
 
     /// The same, with more variables in its environment.
     pub fn start_in(args: &[&str], environment: &[(&str, &str)]) -> Self {
-        let data = tempfile::tempdir().expect("a temporary folder");
+        Self::start_at(tempfile::tempdir().expect("a temporary folder"), args, environment)
+    }
+
+    /// The same, with what this folder holds already.
+    pub fn start_at(data: tempfile::TempDir, args: &[&str], environment: &[(&str, &str)]) -> Self {
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
         let environment: Vec<(String, String)> =
             environment.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -119,6 +128,22 @@ impl Server {
         assert!(done.expect("kill can be started").success(), "the signal arrives");
     }
 
+    /// Kills it and all that it has started, as a lost machine does.
+    pub fn lose(&mut self) {
+        machine::kill(self.pid());
+        self.child.wait().expect("it ends");
+    }
+
+    /// Stops the clock for it and all that it has started, as a machine that hangs does.
+    pub fn pause(&self) {
+        machine::pause(self.pid());
+    }
+
+    /// Lets it go on after a pause.
+    pub fn go_on(&self) {
+        machine::go_on(self.pid());
+    }
+
     /// Starts it again on the same port and data.
     pub fn restart(&mut self) {
         (self.child, self.port) = launch(&self.args, &self.environment, self.data.path(), self.port);
@@ -127,6 +152,11 @@ impl Server {
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// The folder with its data.

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::PATIENCE;
+use crate::{PATIENCE, machine};
 
 const MISSING: &str = "PostgreSQL is missing: apt-get install postgresql";
 
@@ -122,21 +122,14 @@ impl Postgres {
     /// Kills it and all that serve its connections with SIGKILL, as a lost machine does.
     pub fn kill(&mut self) {
         let Some(mut running) = self.running.take() else { return };
-        let pid = running.server.id();
-        // While it is stopped it starts no others.
-        signal("STOP", pid);
-        let children = children(pid);
-        running.server.kill().expect("it runs");
-        for child in children {
-            signal("KILL", child);
-        }
+        machine::kill(running.server.id());
         running.server.wait().expect("it ends");
         running.dismiss();
     }
 
     fn end(&mut self, name: &str) {
         let Some(mut running) = self.running.take() else { return };
-        signal(name, running.server.id());
+        machine::signal(name, &[running.server.id()]);
         let until = Instant::now() + PATIENCE;
         while running.server.try_wait().expect("it can be waited for").is_none() {
             if Instant::now() >= until {
@@ -259,13 +252,4 @@ fn guard(server: u32) -> Child {
     command.args(["-c", "cat >/dev/null; kill -QUIT $0", &server.to_string()]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("a shell can be started")
-}
-
-fn children(pid: u32) -> Vec<u32> {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
-}
-
-fn signal(name: &str, pid: u32) {
-    let _ = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).stderr(Stdio::null()).status();
 }

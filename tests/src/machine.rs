@@ -1,0 +1,57 @@
+//! A process and all that it has started, as if they were a machine of their own.
+
+use std::collections::HashSet;
+use std::fs;
+use std::process::{Command, Stdio};
+
+/// How often the family is gone through again for those that were just being born.
+const ROUNDS: usize = 20;
+
+/// Kills the whole family with SIGKILL.
+pub(crate) fn kill(pid: u32) {
+    // In that order: who stands still starts no others.
+    pause(pid);
+    signal("KILL", &family(pid));
+}
+
+/// Stops the whole family.
+pub(crate) fn pause(pid: u32) {
+    let mut stopped = HashSet::new();
+    for _ in 0..ROUNDS {
+        let new: Vec<u32> = family(pid).into_iter().filter(|pid| stopped.insert(*pid)).collect();
+        if new.is_empty() {
+            return;
+        }
+        signal("STOP", &new);
+    }
+}
+
+/// Lets the whole family go on.
+pub(crate) fn go_on(pid: u32) {
+    signal("CONT", &family(pid));
+}
+
+/// The process itself first, then its children, then theirs.
+pub(crate) fn family(pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut next = 0;
+    while let Some(&pid) = all.get(next) {
+        all.extend(children(pid));
+        next += 1;
+    }
+    all
+}
+
+/// The children of every thread.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()).collect()
+}
+
+/// Sends a signal to each of them; one that is gone is fine.
+pub(crate) fn signal(name: &str, pids: &[u32]) {
+    let mut command = Command::new("kill");
+    command.arg(format!("-{name}")).args(pids.iter().map(u32::to_string));
+    command.stderr(Stdio::null()).status().expect("kill can be started");
+}
