@@ -23,8 +23,6 @@ const KEYS: [&str; 2] = ["push-keyring.json", "push-signing-keys.json"];
 pub struct Cluster {
     /// The servers; the first made the keys that all have.
     pub replicas: Vec<Server>,
-    /// The database.
-    pub postgres: Postgres,
     /// Redis, if that is the bus.
     pub redis: Option<Redis>,
     /// The address of the database.
@@ -35,11 +33,11 @@ pub struct Cluster {
 impl Cluster {
     /// So many servers with this configuration, beside that of store and bus.
     pub fn start(count: usize, bus: Bus, yaml: &str) -> Self {
-        Self::start_on(Postgres::quick(), count, bus, yaml)
+        Self::start_on(Postgres::shared(), count, bus, yaml)
     }
 
     /// The same, on this PostgreSQL.
-    pub fn start_on(postgres: Postgres, count: usize, bus: Bus, yaml: &str) -> Self {
+    pub fn start_on(postgres: &Postgres, count: usize, bus: Bus, yaml: &str) -> Self {
         let database = postgres.database();
         let redis = (bus == Bus::Redis).then(Redis::start);
         let mut all = format!("store: {database}\n");
@@ -49,7 +47,7 @@ impl Cluster {
             _ => Ok(()),
         };
         all.push_str(yaml);
-        let mut cluster = Self { replicas: Vec::new(), postgres, redis, database, yaml: all };
+        let mut cluster = Self { replicas: Vec::new(), redis, database, yaml: all };
         for _ in 0..count {
             cluster.join("");
         }

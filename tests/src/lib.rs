@@ -27,7 +27,7 @@ pub use postgres::Postgres;
 pub use random::Random;
 pub use redis::Redis;
 pub use reqwest::RequestBuilder;
-pub use sse::{Sse, SseEvent};
+pub use sse::{NoStream, Sse, SseEvent};
 pub use stage::{Stage, fake, installed};
 
 /// The longest that anything in a test may take.
@@ -120,6 +120,11 @@ impl Server {
         }
         assert!(Instant::now() < until, "the server does not end");
         None
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_none())
     }
 
     /// Sends a signal by name.

@@ -3,8 +3,9 @@
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::fs::chown;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -47,6 +48,12 @@ impl Postgres {
         Self::start_with(&["fsync=off", "full_page_writes=off"])
     }
 
+    /// The quick one that all tests of this process share; each takes a database of its own.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Postgres> = OnceLock::new();
+        SHARED.get_or_init(Self::quick)
+    }
+
     /// One with more settings, such as `ssl=on`.
     pub fn start_with(settings: &[&str]) -> Self {
         let mut postgres = Self::down(settings);
@@ -82,7 +89,7 @@ impl Postgres {
         let mut command = self.command("postgres");
         command.arg("-D").arg(self.data_dir()).args(["-p", &self.port.to_string()]);
         // No segments in /dev/shm, which containers keep small.
-        for setting in ["listen_addresses=127.0.0.1", "max_connections=200", "dynamic_shared_memory_type=mmap"] {
+        for setting in ["listen_addresses=127.0.0.1", "max_connections=400", "dynamic_shared_memory_type=mmap"] {
             command.args(["-c", setting]);
         }
         command.arg("-c").arg(format!("unix_socket_directories={}", self.folder.path().display()));
@@ -91,7 +98,7 @@ impl Postgres {
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let server = command.spawn().expect(MISSING);
-        let guard = guard(server.id());
+        let guard = guard(server.id(), self.folder.path());
         self.running = Some(Running { server, guard });
         let until = Instant::now() + PATIENCE;
         while !self.is_ready() {
@@ -246,10 +253,10 @@ fn find(program: &str) -> PathBuf {
     folders.find(is_whole).map_or_else(|| panic!("{MISSING}"), |folder| folder.join(program))
 }
 
-/// Ends the server if this process is killed and cannot: the pipe breaks.
-fn guard(server: u32) -> Child {
+/// Clears up if this process cannot, because it was killed or keeps the server to its end: the pipe breaks.
+fn guard(server: u32, folder: &Path) -> Child {
     let mut command = Command::new("sh");
-    command.args(["-c", "cat >/dev/null; kill -QUIT $0", &server.to_string()]);
+    command.args(["-c", "cat >/dev/null; kill -QUIT $0; sleep 2; rm -rf $1", &server.to_string()]).arg(folder);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("a shell can be started")
 }
