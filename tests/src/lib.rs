@@ -23,6 +23,7 @@ mod stage;
 
 pub use balancer::Balancer;
 pub use cluster::{Bus, Cluster};
+pub use machine::cpu_seconds;
 pub use postgres::Postgres;
 pub use random::Random;
 pub use redis::Redis;
@@ -33,9 +34,15 @@ pub use stage::{Stage, fake, installed};
 /// The longest that anything in a test may take.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+static BINARY: OnceLock<PathBuf> = OnceLock::new();
+
+/// Takes another binary than [`binary`] would. Has to come before anything is started.
+pub fn use_binary(path: PathBuf) {
+    BINARY.set(path).expect("nothing was started yet");
+}
+
 /// The binary under test: `NUNCIO_BIN`, or what cargo builds now.
 pub fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         if let Some(path) = std::env::var_os("NUNCIO_BIN") {
             return path.into();

@@ -55,3 +55,15 @@ pub(crate) fn signal(name: &str, pids: &[u32]) {
     command.arg(format!("-{name}")).args(pids.iter().map(u32::to_string));
     command.stderr(Stdio::null()).status().expect("kill can be started");
 }
+
+/// The seconds that a process and all that it has started have worked, those that ended among them.
+pub fn cpu_seconds(pid: u32) -> f64 {
+    // What the kernel counts in, as it tells programs everywhere.
+    const TICKS: f64 = 100.0;
+    let of = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        fields.split_whitespace().skip(11).take(4).filter_map(|field| field.parse::<u32>().ok()).sum::<u32>()
+    };
+    f64::from(family(pid).iter().map(of).sum::<u32>()) / TICKS
+}

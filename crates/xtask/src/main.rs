@@ -1,7 +1,9 @@
-//! What a maintainer runs: `cargo xtask instructions`, `cargo xtask proto`, `cargo xtask transports`.
+//! What a maintainer runs: `cargo xtask instructions`, `cargo xtask proto`, `cargo xtask replicas`,
+//! `cargo xtask transports`.
 
 mod instructions;
 mod proto;
+mod replicas;
 mod transports;
 
 use std::process::ExitCode;
@@ -9,6 +11,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask instructions   how many instructions a call costs, counted by valgrind, in memory and on SQLite
 cargo xtask proto          Rust and descriptors from the schemas in crates/protocol/proto
+cargo xtask replicas       what one, two and three servers do on one PostgreSQL, and what reading costs beside many tasks
 cargo xtask transports     what a call costs the server over each transport
 ";
 
@@ -16,6 +19,7 @@ fn main() -> ExitCode {
     let result = match std::env::args().nth(1).as_deref() {
         Some("instructions") => instructions::run(),
         Some("proto") => proto::write(),
+        Some("replicas") => replicas::run(),
         Some("transports") => transports::run(),
         _ => {
             eprint!("{HELP}");
