@@ -61,9 +61,8 @@ fn shown(config: &Path, environment: &[(&str, &str)]) -> Value {
 
 /// The value of a key.
 fn key(shown: &Value, name: &str) -> Value {
-    let all = shown.as_array().expect("a list of keys");
-    let found = all.iter().find(|entry| entry["key"] == name).unwrap_or_else(|| panic!("no {name} in {shown}"));
-    found["value"].clone()
+    assert!(shown[name].is_object(), "no {name} in {shown}");
+    shown[name]["value"].clone()
 }
 
 /// A duration such as `30s`, in seconds.
