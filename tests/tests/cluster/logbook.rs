@@ -44,11 +44,11 @@ impl Logbook {
         Self { folder: tempfile::tempdir().expect("a temporary folder") }
     }
 
-    /// Lines of configuration that serve it beside the demo agent, as the skill `work`.
+    /// Lines of configuration that serve it beside the demo agent, as the skill `logbook`.
     pub(crate) fn config(&self) -> String {
         let command = json!([env!("CARGO_BIN_EXE_logbook-agent"), self.folder.path()]);
         format!(
-            "workspace: {}\nagents:\n- {{name: demo}}\n- {{name: logbook, kind: goose, command: {command}, skills: [work]}}\n",
+            "workspace: {}\nagents:\n- {{name: demo}}\n- {{name: logbook, kind: goose, command: {command}, skills: [logbook]}}\n",
             self.folder.path().display()
         )
     }
@@ -56,7 +56,7 @@ impl Logbook {
     /// Parameters of a send that has it say so many chunks so far apart.
     pub(crate) fn work(&self, name: &str, chunks: u64, ms: u64) -> Value {
         let mut params = message(&format!("work {name} {chunks} {ms}"));
-        params["metadata"] = json!({ "skill": "work" });
+        params["metadata"] = json!({ "skill": "logbook" });
         params
     }
 
