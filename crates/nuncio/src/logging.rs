@@ -8,7 +8,8 @@ use crate::config::LogFormat;
 
 /// Starts the log. `RUST_LOG` decides the level if it is set, `--debug` otherwise.
 pub(crate) fn init(format: LogFormat, debug: bool) {
-    let level = if debug { "debug" } else { "info" };
+    // At that level the driver of PostgreSQL shows every value, among them what callers have written.
+    let level = if debug { "debug,tokio_postgres=info" } else { "info" };
     let filter = match std::env::var("RUST_LOG") {
         Ok(directives) if !directives.is_empty() => EnvFilter::try_new(&directives).unwrap_or_else(|error| {
             eprintln!("warning: RUST_LOG is not understood, using `{level}`: {error}");

@@ -41,7 +41,7 @@ fn new_task(n: u64) -> NewTask {
         state: State(1),
         body: Bytes::from_static(&[b'x'; 220]),
         at: n.cast_signed(),
-        lease: Lease { node: "bench".into(), until: 0 },
+        lease: Lease { node: "bench".into() },
         key: None,
         push: None,
         early: Vec::new(),
@@ -63,6 +63,7 @@ async fn stream(store: Arc<dyn Store>, task: TaskKey, first: Seq, events: u64, a
             snapshot: None,
             message: None,
             key: None,
+            letter: None,
             ack: ack.clone(),
         });
         let need = (seq + 1).saturating_sub(ahead);

@@ -256,12 +256,12 @@ impl Engine {
     }
 
     fn lease(&self) -> Lease {
-        Lease { node: self.node.clone(), until: now() + micros(self.options.lease_ttl) }
+        Lease { node: self.node.clone() }
     }
 
     /// A lease that nobody holds: whoever has room takes the task.
     fn no_lease() -> Lease {
-        Lease { node: "".into(), until: 0 }
+        Lease { node: "".into() }
     }
 }
 
@@ -298,7 +298,7 @@ fn store_error(error: &StoreError) -> Error {
 fn append_error(error: &AppendError) -> Error {
     match error {
         AppendError::Store(error) => store_error(error),
-        AppendError::Fenced | AppendError::KeyUsed => {
+        AppendError::Fenced | AppendError::KeyUsed | AppendError::Recalled => {
             Error::new(ErrorKind::Unavailable, "The task was taken over by another server: try again")
         }
     }

@@ -21,17 +21,21 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use nuncio_protocol::{ContextId, PushId, TaskId};
 
 pub mod memory;
+mod packed;
+pub mod postgres;
 pub mod sqlite;
 #[cfg(any(test, feature = "test-util"))]
 pub mod suite;
 
 pub use memory::MemoryStore;
+pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{Durability, OnCommit, SqliteOptions, SqliteStore};
 
 /// The number of an event inside its task, from 1. Zero means "before the first".
@@ -104,6 +108,8 @@ pub struct TaskRow {
     pub epoch: i64,
     /// Whether a node holds its lease; a task that found no room waits without one.
     pub leased: bool,
+    /// The node that holds its lease and is alive, where servers share the store.
+    pub writer: Option<Node>,
     /// How often its present turn was started again after a crash.
     pub attempts: u32,
     /// The whole task as it was at [`TaskRow::snapshot_seq`], if it was stored.
@@ -116,13 +122,15 @@ pub struct TaskRow {
     pub updated: Micros,
 }
 
-/// Who may write to a task, and until when.
+/// A server process, for as long as it lives.
+pub type Node = Arc<str>;
+
+/// Who may write to a task. It holds for as long as the node is alive ([`Shared::beat`]), and ends with the task, a
+/// [`Shared::release`] or the claim of another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The process that writes.
-    pub node: Arc<str>,
-    /// When others may take over, unless renewed.
-    pub until: Micros,
+    /// The process that writes; empty for nobody.
+    pub node: Node,
 }
 
 /// What makes a repeated request recognisable.
@@ -197,8 +205,32 @@ impl NewTask {
 pub enum Created {
     /// The task exists now and the events that it came with are durable.
     New(TaskKey),
+    /// The same, but without the lease: another node runs a turn of the same context.
+    Waiting(TaskKey),
     /// The same caller used the same key before: this task, and the event that its message brought.
     Known(TaskKey, Seq),
+}
+
+/// What became of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// The node holds the lease now; the task as it is.
+    Taken(Box<TaskRow>),
+    /// Somebody else was first, or the task is gone.
+    Lost,
+    /// The epoch is right, but a node that is alive writes this task, or runs another turn of its context. Nothing has
+    /// changed. Only where servers share the store.
+    Busy,
+}
+
+impl Claim {
+    /// The task, if the claim was good.
+    pub fn taken(self) -> Option<TaskRow> {
+        match self {
+            Self::Taken(row) => Some(*row),
+            Self::Lost | Self::Busy => None,
+        }
+    }
 }
 
 /// One event to append.
@@ -223,6 +255,8 @@ pub struct Append {
     pub message: Option<Bytes>,
     /// The key under which that message came, and whose it is.
     pub key: Option<IdempotencyKey>,
+    /// The letter that brought that message: taken with this event, or not at all.
+    pub letter: Option<LetterId>,
     /// Told when the event is durable or refused.
     pub ack: Arc<dyn Acknowledge>,
 }
@@ -244,6 +278,9 @@ pub enum AppendError {
     /// The same key was used before by this caller.
     #[error("the idempotency key was used before")]
     KeyUsed,
+    /// The letter was recalled before it was taken.
+    #[error("the sender has taken the message back")]
+    Recalled,
     /// The store could not write.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -311,6 +348,8 @@ pub struct PushConfig {
     pub told: Option<State>,
     /// What was given up.
     pub dead: Option<Dead>,
+    /// The node that has it in hand, where servers share the store.
+    pub node: Option<Node>,
 }
 
 /// When a webhook is due that has everything there is: whenever its task goes on.
@@ -358,6 +397,120 @@ pub struct Session {
     pub workspace: Option<String>,
 }
 
+/// A message for a task whose turn another node runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Letter {
+    /// The encoded message.
+    pub message: Bytes,
+    /// Makes a retry return what the first one brought.
+    pub key: Option<IdempotencyKey>,
+    /// When it was sent.
+    pub at: Micros,
+}
+
+/// The store's own number for a letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LetterId(pub i64);
+
+/// What a node is asked to do with a task that it writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// End it.
+    Cancel(TaskKey),
+    /// Hand this to its turn.
+    Deliver(TaskKey, LetterId, Letter),
+}
+
+/// What became of a letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posted {
+    /// Nobody has taken it.
+    Waits,
+    /// It came with this event.
+    Taken(Seq),
+    /// It is not there any more.
+    Gone,
+}
+
+/// How far a task has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Which.
+    pub task: TaskKey,
+    /// Under which lease.
+    pub epoch: i64,
+    /// Its last event.
+    pub seq: Seq,
+    /// Its state.
+    pub state: State,
+    /// Whether the node that holds its lease is alive.
+    pub alive: bool,
+}
+
+/// What servers that share a store have in common. All times are told by the store's own clock.
+///
+/// A lease holds as long as its node is alive, whatever the task's state: a turn that waits for an answer keeps it. It
+/// ends when the task is over, when it is released, or when the node is not alive any more.
+#[async_trait]
+pub trait Shared: Send + Sync {
+    /// What tells this store from all others, for names elsewhere.
+    fn name(&self) -> &str;
+
+    /// The node is alive for `ttl` from now on. False when it was not alive any more, or not known: others may have
+    /// taken over what it held.
+    async fn beat(&self, node: &Node, ttl: Duration) -> Result<bool, StoreError>;
+
+    /// The node ends: what it holds is abandoned at once.
+    async fn leave(&self, node: &Node) -> Result<(), StoreError>;
+
+    /// The nodes that are alive.
+    async fn nodes(&self) -> Result<Vec<Node>, StoreError>;
+
+    /// The turn that held the lease under this epoch is over, and the task rests.
+    async fn release(&self, task: TaskKey, epoch: i64) -> Result<(), StoreError>;
+
+    /// How far these tasks have come; those that are gone are missing.
+    async fn progress(&self, tasks: &[TaskKey]) -> Result<Vec<Progress>, StoreError>;
+
+    /// What is asked of the tasks whose lease `node` holds. A cancellation is told until the task is over, a letter until
+    /// it is taken or recalled.
+    async fn orders(&self, node: &Node) -> Result<Vec<Order>, StoreError>;
+
+    /// Asks whoever writes this task, now or after a takeover, to end it. See [`Shared::is_cancel_asked`].
+    async fn ask_cancel(&self, task: TaskKey) -> Result<(), StoreError>;
+
+    /// Whether somebody has asked to end this task.
+    async fn is_cancel_asked(&self, task: TaskKey) -> Result<bool, StoreError>;
+
+    /// Leaves a message for the node that writes this task.
+    async fn post(&self, task: TaskKey, letter: Letter) -> Result<LetterId, StoreError>;
+
+    /// What became of a letter.
+    async fn posted(&self, letter: LetterId) -> Result<Posted, StoreError>;
+
+    /// Takes a letter back, unless it was taken: then it says so. [`Posted::Waits`] means that it is back and gone.
+    async fn recall(&self, letter: LetterId) -> Result<Posted, StoreError>;
+
+    /// Takes webhooks in hand that still have something to do, or to wait for, and that no node which is alive has:
+    /// raises their epochs, makes those due that were waiting. At most `limit`.
+    async fn take_pushes(
+        &self,
+        node: &Node,
+        now: Micros,
+        limit: usize,
+    ) -> Result<Vec<(TaskKey, PushConfig)>, StoreError>;
+
+    /// Takes one webhook in hand. False when another node which is alive has it. Raises its epoch if another had it.
+    async fn take_push(&self, task: TaskKey, id: &PushId, node: &Node) -> Result<bool, StoreError>;
+
+    /// How many turns of this caller run and wait, on all nodes.
+    async fn load(&self, owner: &str) -> Result<(usize, usize), StoreError>;
+
+    /// Lets `who` use something up to `want` times: once per `interval`, and so often as fits into `slack` ahead of
+    /// time, on all nodes together. Returns how often.
+    async fn borrow(&self, who: &str, interval: Duration, slack: Duration, want: u32) -> Result<u32, StoreError>;
+}
+
 /// The numbered log of every task. See the module for the four promises.
 ///
 /// Implementations are shared by all bindings and must be cheap to call from many tasks at once.
@@ -371,16 +524,13 @@ pub trait Store: Send + Sync + 'static {
     fn append(&self, append: Append);
 
     /// Makes `lease.node` the only writer: raises the epoch, if it is still `epoch`.
-    /// Returns the task as it is now, or `None` when somebody else was first.
     /// `retry` counts the claim as one more attempt at the same turn; otherwise attempts start at zero.
-    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Option<TaskRow>, StoreError>;
+    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Claim, StoreError>;
 
-    /// Extends every lease that `lease.node` holds on active tasks.
-    async fn renew(&self, lease: Lease) -> Result<(), StoreError>;
-
-    /// Active tasks whose writer is gone. For an embedded store that is every writer but `node`;
-    /// for a shared one, those whose lease ran out before `now`. Oldest first, at most `limit`.
-    async fn abandoned(&self, node: &str, now: Micros, limit: usize) -> Result<Vec<TaskRow>, StoreError>;
+    /// Active tasks that somebody should take up: their writer is gone, or they have none and wait. For an embedded
+    /// store every writer but `node` is gone; for a shared one, those that are not alive, and of the waiting tasks only
+    /// the oldest of each context in which no turn runs. Oldest first, at most `limit`.
+    async fn abandoned(&self, node: &str, limit: usize) -> Result<Vec<TaskRow>, StoreError>;
 
     /// The task with this id in this scope.
     async fn task(&self, scope: &Scope, id: &TaskId) -> Result<Option<TaskRow>, StoreError>;
@@ -410,8 +560,9 @@ pub trait Store: Send + Sync + 'static {
     /// Removes a webhook; says whether it was there.
     async fn delete_push(&self, task: TaskKey, id: &PushId) -> Result<bool, StoreError>;
 
-    /// Webhooks that are due at `now`, longest waiting first.
-    async fn due_pushes(&self, now: Micros, limit: usize) -> Result<Vec<(TaskKey, PushConfig)>, StoreError>;
+    /// Webhooks that are due at `now`, longest waiting first. Of a shared store, only those that `node` has in hand.
+    async fn due_pushes(&self, node: &str, now: Micros, limit: usize)
+    -> Result<Vec<(TaskKey, PushConfig)>, StoreError>;
 
     /// Records how far a webhook has come. The cursor never moves back, and a webhook that was deleted,
     /// replaced or replayed meanwhile stays as it is; then the answer is false.
@@ -441,6 +592,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Waits until everything handed over is durable, then stops taking writes.
     async fn close(&self);
+
+    /// What several servers on this store have in common. An embedded store has one server.
+    fn shared(&self) -> Option<&dyn Shared> {
+        None
+    }
 }
 
 /// What can be wrong with a store. The texts are for the operator; none of them goes over the wire.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use nuncio_protocol::AgentExtension;
 use nuncio_server::artifact::{ArtifactStore, Artifacts};
+use nuncio_server::auth::read_secret;
 use nuncio_server::engine::approval::{Policy, Rule};
 use nuncio_server::engine::{EngineOptions, Exposure, IdempotentSend, Manners};
 use nuncio_server::metrics::Metrics;
@@ -14,8 +15,9 @@ use nuncio_server::push::guard::{Guard, Openings};
 use nuncio_server::push::keyring::{KeyError, Keyring};
 use nuncio_server::push::sign::Signer;
 use nuncio_server::push::{PushEvents, PushOptions, Queue, RedisOptions, Retry};
-use nuncio_server::store::sqlite::{self, SqliteOptions};
-use nuncio_server::store::{MemoryStore, SqliteStore, Store, StoreError};
+use nuncio_server::store::{
+    Durability, MemoryStore, OnCommit, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store, StoreError,
+};
 use nuncio_server::{AuthOptions, CardFormat, CardOptions, HttpOptions, Server, ServerOptions};
 use tokio::net::TcpListener;
 
@@ -55,33 +57,46 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
 
 /// Opens the store that the configuration names.
 pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<dyn Store>, Failure> {
-    if config.store == config::Store::Memory {
-        return Ok(Arc::new(MemoryStore::new()));
-    }
-    let path = config.data_dir.join("nuncio.db");
-    let metrics = metrics.clone();
-    let options = SqliteOptions {
-        durability: match config.durability {
-            config::Durability::Full => sqlite::Durability::Full,
-            config::Durability::Normal => sqlite::Durability::Normal,
-        },
-        on_commit: Some(Arc::new(move |events, time| metrics.commit(events, time))),
-        ..SqliteOptions::default()
+    let durability = match config.durability {
+        config::Durability::Full => Durability::Full,
+        config::Durability::Normal => Durability::Normal,
     };
-    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, options)).await;
-    match opened {
-        Ok(Ok(store)) => Ok(Arc::new(store)),
-        Ok(Err(error @ (StoreError::Newer { .. } | StoreError::Locked { .. }))) => {
-            Err(Failure::new(Kind::Usage, error.to_string()))
+    let metrics = metrics.clone();
+    let on_commit: Option<OnCommit> = Some(Arc::new(move |events, time| metrics.commit(events, time)));
+    let opened = match &config.store {
+        config::Store::Memory => return Ok(Arc::new(MemoryStore::new())),
+        config::Store::Sqlite => {
+            let path = config.data_dir.join("nuncio.db");
+            let options = SqliteOptions { durability, on_commit, ..SqliteOptions::default() };
+            let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, options)).await;
+            opened.map_err(|error| Failure::failed(error.to_string()))?.map(|store| Arc::new(store) as Arc<dyn Store>)
         }
-        Ok(Err(error)) => Err(Failure::failed(error.to_string())),
-        Err(error) => Err(Failure::failed(error.to_string())),
-    }
+        config::Store::Postgres(url) => {
+            let options = postgres_options(config, durability, on_commit)?;
+            PostgresStore::open(url.expose(), options).await.map(|store| Arc::new(store) as Arc<dyn Store>)
+        }
+    };
+    opened.map_err(|error| match error {
+        StoreError::Newer { .. } | StoreError::Locked { .. } => Failure::new(Kind::Usage, error.to_string()),
+        _ => Failure::failed(error.to_string()),
+    })
+}
+
+/// How to use the database.
+pub(crate) fn postgres_options(
+    config: &Config,
+    durability: Durability,
+    on_commit: Option<OnCommit>,
+) -> Result<PostgresOptions, Failure> {
+    let read = config.store_password_file.as_ref().map(|path| read_secret(path)).transpose();
+    let password = read.map_err(|what| Failure::usage(vec![format!("store-password-file: {what}")]))?;
+    // A server that is silent for longer has lost its turns anyway.
+    Ok(PostgresOptions { durability, password, patience: config.lease_ttl, on_commit })
 }
 
 /// Opens the folder for the files of artifacts; tasks in memory have theirs in memory.
 async fn open_artifacts(config: &Config) -> Result<Artifacts, Failure> {
-    let path = match (&config.artifact_dir, config.store) {
+    let path = match (&config.artifact_dir, &config.store) {
         (Some(path), _) => path.clone(),
         (None, config::Store::Memory) => return Ok(Artifacts::default()),
         (None, _) => config.data_dir.join("artifacts"),

@@ -2,12 +2,14 @@
 
 use std::net::IpAddr;
 
+use nuncio_server::store::PostgresStore;
 use serde_json::{Value as Json, json};
 
 use super::choice::Choice;
 use super::kind::{Kind, Text, fail};
 use super::node::Node;
 use super::problem::{Problem, Spot};
+use super::secret::Secret;
 use super::types::Store;
 
 /// An IP address or a host name.
@@ -99,7 +101,14 @@ fn check_url(text: &str) -> Result<(), &'static str> {
 /// Where tasks are kept.
 pub(crate) struct StoreUrl;
 
-const STORES: Choice<Store> = Choice { what: "store", names: &[("sqlite", Store::Sqlite), ("memory", Store::Memory)] };
+#[derive(Clone, Copy, PartialEq)]
+enum Embedded {
+    Sqlite,
+    Memory,
+}
+
+const EMBEDDED: Choice<Embedded> =
+    Choice { what: "store", names: &[("sqlite", Embedded::Sqlite), ("memory", Embedded::Memory)] };
 
 impl Kind for StoreUrl {
     type Value = Store;
@@ -108,22 +117,34 @@ impl Kind for StoreUrl {
         let text = node.text().unwrap_or_default();
         if let Some((scheme, _)) = text.split_once("://") {
             // Only the scheme is repeated: a store's URL usually carries a password.
-            let what = match scheme {
-                "postgres" | "postgresql" => "PostgreSQL is not available in this build".to_owned(),
-                _ => format!("stores of the kind `{scheme}://` are not known"),
+            if !matches!(scheme, "postgres" | "postgresql") {
+                let known = EMBEDDED.list();
+                let message = format!(
+                    "stores of the kind `{scheme}://` are not known; supported values: {known}, postgres://…"
+                );
+                return fail(problems, spot.problem(message));
+            }
+            return match PostgresStore::check_url(text) {
+                Ok(()) => Some(Store::Postgres(Secret(text.to_owned()))),
+                Err(error) => fail(problems, spot.problem(error)),
             };
-            let known = STORES.list();
-            return fail(problems, spot.problem(format_args!("{what}; supported values: {known}")));
         }
-        STORES.read(node, spot, problems)
+        EMBEDDED.read(node, spot, problems).map(|store| match store {
+            Embedded::Sqlite => Store::Sqlite,
+            Embedded::Memory => Store::Memory,
+        })
     }
 
     fn show(&self, value: &Store) -> Json {
-        STORES.show(value)
+        match value {
+            Store::Sqlite => "sqlite".into(),
+            Store::Memory => "memory".into(),
+            Store::Postgres(url) => PostgresStore::shown_url(url.expose()).into(),
+        }
     }
 
     fn schema(&self) -> Json {
-        STORES.schema()
+        json!({"anyOf": [EMBEDDED.schema(), {"type": "string", "pattern": "^postgres(ql)?://"}]})
     }
 }
 

@@ -200,8 +200,10 @@ keys! {
     ["input-modes"] input_modes: Vec<String>, MediaTypes;
     /// List of media types that the card says the agent gives. Without it, the agent's own.
     ["output-modes"] output_modes: Vec<String>, MediaTypes;
-    /// Where tasks are kept: `sqlite` (below `data-dir`) or `memory`.
+    /// Where tasks are kept: `sqlite` (below `data-dir`), `memory`, or `postgres://user:password@host/database`, which several servers can share.
     ["store"] store: Store, StoreUrl, "sqlite";
+    /// File that holds the password of the database. Nobody but its owner may read it.
+    ["store-password-file"] store_password_file: Option<PathBuf>, Maybe(Path);
     /// Directory for the database and other files.
     ["data-dir", "persistence-dir"] data_dir: PathBuf, Path, "~/.nuncio";
     /// What an acknowledged event survives: `full` a power cut, `normal` a crash of the process.

@@ -104,12 +104,14 @@ pub(crate) enum PromptBy {
 }
 
 /// Where tasks are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Store {
     /// An embedded database below `data-dir`.
     Sqlite,
     /// Nowhere: gone with the process.
     Memory,
+    /// A PostgreSQL database that several servers may share.
+    Postgres(Secret),
 }
 
 /// What an acknowledged event survives.

@@ -140,9 +140,15 @@ fn names_outside_the_list_are_refused_with_the_list() {
         let problem = problem(file);
         assert!(problem.ends_with(list), "{problem}");
     }
-    let postgres = problem("store: postgres://me:hunter2@db/x");
-    assert!(postgres.contains("not available in this build"), "{postgres}");
-    assert!(!postgres.contains("hunter2"), "{postgres}");
+    for (url, what) in [
+        ("postgres://me:hunter2@db/x?pool=0", "the option `pool` is not a number from 1 to 1000"),
+        ("postgres://me:hunter2@db/x?sslmode=on", "the option `sslmode` is one of"),
+        ("postgres://me:hunter2@db:x/y", "not the URL of a PostgreSQL database"),
+        ("mysql://me:hunter2@db/x", "supported values: sqlite, memory, postgres://…"),
+    ] {
+        let problem = problem(&format!("store: {url}"));
+        assert!(problem.contains(what) && !problem.contains("hunter2"), "{problem}");
+    }
 }
 
 #[test]

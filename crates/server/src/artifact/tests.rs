@@ -12,7 +12,7 @@ use nuncio_protocol::{Artifact, ArtifactId, Content, Part, Task, TaskId, json};
 
 use super::content::{Held, find};
 use super::{ArtifactStore, Artifacts, Blob, FILE, FileContent, Hash, Place, Stored};
-use crate::store::{Lease, MemoryStore, NewTask, Scope, State, Store, TaskKey};
+use crate::store::{Created, Lease, MemoryStore, NewTask, Scope, State, Store, TaskKey};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
@@ -118,13 +118,13 @@ async fn new_task(store: &MemoryStore, id: &str, state: u8, at: i64) -> TaskKey 
         state: State(state),
         body: "{}".into(),
         at,
-        lease: Lease { node: "n".into(), until: i64::MAX },
+        lease: Lease { node: "n".into() },
         key: None,
         push: None,
         early: Vec::new(),
     };
     match store.create(new).await.expect("created") {
-        crate::store::Created::New(key) | crate::store::Created::Known(key, _) => key,
+        Created::New(key) | Created::Waiting(key) | Created::Known(key, _) => key,
     }
 }
 

@@ -26,7 +26,8 @@ use super::{
 use crate::call::Call;
 use crate::push::Ringer;
 use crate::store::{
-    Created, IdempotencyKey, Lease, ListQuery, NewTask, PushConfig, Scope, Seq, State, StoreError, TaskKey, TaskRow,
+    Claim, Created, IdempotencyKey, Lease, ListQuery, NewTask, PushConfig, Scope, Seq, State, StoreError, TaskKey,
+    TaskRow,
 };
 
 /// The longest id or key that a caller may choose.
@@ -262,7 +263,7 @@ impl Engine {
         let new = self.new_row(&live, (body, at), self.lease_for(room), key, push);
         let seq = new.seq();
         let task_key = match self.store.create(new).await {
-            Ok(Created::New(task_key)) => task_key,
+            Ok(Created::New(task_key) | Created::Waiting(task_key)) => task_key,
             other => {
                 // A turn that waits for an answer has given up its place, and takes it back here.
                 drop(start);
@@ -274,7 +275,7 @@ impl Engine {
                         Box::pin(self.repeat(task, from)).await?.ok_or_else(Error::internal)
                     }
                     Err(error) => Err(store_error(&error)),
-                    Ok(Created::New(_)) => Err(Error::internal()),
+                    Ok(Created::New(_) | Created::Waiting(_)) => Err(Error::internal()),
                 };
             }
         };
@@ -414,9 +415,9 @@ impl Engine {
     /// read anew by the next who asks for it.
     pub(super) async fn claim(&self, live: &Arc<Live>, lease: Lease) -> Result<bool, StoreError> {
         match self.store.claim(live.key(), live.epoch(), lease, false).await? {
-            None => live.lose(),
-            Some(row) if live.open(&row) => return Ok(true),
-            Some(row) => drop(self.stranded.lock().insert(row.key, row.epoch)),
+            Claim::Lost | Claim::Busy => live.lose(),
+            Claim::Taken(row) if live.open(&row) => return Ok(true),
+            Claim::Taken(row) => drop(self.stranded.lock().insert(row.key, row.epoch)),
         }
         Ok(false)
     }

@@ -395,7 +395,7 @@ impl Live {
     ) {
         let Early { body, at, state, snapshot } = event;
         let (task, epoch, ack) = (self.key(), writer.epoch, self.clone());
-        self.store.append(Append { task, epoch, seq, body, at, state, snapshot, message, key, ack });
+        self.store.append(Append { task, epoch, seq, body, at, state, snapshot, message, key, letter: None, ack });
     }
 
     fn event(&self, update: Update, at: Timestamp, fold: &Fold) -> StreamResponse {

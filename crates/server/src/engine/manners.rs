@@ -134,7 +134,7 @@ impl Engine {
         let new = self.new_row(&live, (body, at), self.lease(), key, push);
         let seq = new.seq();
         let task_key = match self.store.create(new).await.map_err(|error| store_error(&error))? {
-            Created::New(task_key) => task_key,
+            Created::New(task_key) | Created::Waiting(task_key) => task_key,
             Created::Known(task, from) => return self.repeat(task, from).await?.ok_or_else(Error::internal),
         };
         self.metrics.events.inc();

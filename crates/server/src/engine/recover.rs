@@ -14,7 +14,7 @@ use super::live::Live;
 use super::schedule::{Job, Stop};
 use super::{Engine, micros, now};
 use crate::agent::OnCrash;
-use crate::store::{AppendError, State, StoreError, TaskKey, TaskRow};
+use crate::store::{AppendError, Claim, State, StoreError, TaskKey, TaskRow};
 
 /// How many abandoned tasks are taken up at once.
 const BATCH: usize = 256;
@@ -34,7 +34,7 @@ impl Engine {
         loop {
             // What waits here has no writer either, and is among them.
             let limit = BATCH + self.schedule.load().1;
-            let rows = self.store.abandoned(&self.node, now(), limit).await?;
+            let rows = self.store.abandoned(&self.node, limit).await?;
             let mut progress = false;
             for row in &rows {
                 if seen.insert(row.key) && self.take_up(row, "The task was interrupted by a restart").await? {
@@ -136,7 +136,7 @@ impl Engine {
     async fn go_on(self: &Arc<Self>, live: Held, row: &TaskRow, why: &str) -> Result<bool, StoreError> {
         let on_crash = self.roster.get(&row.agent).map_or(OnCrash::Fail, |served| served.agent.on_crash());
         let retry = matches!(on_crash, OnCrash::Retry { .. });
-        let Some(row) = self.store.claim(row.key, row.epoch, self.lease(), retry).await? else {
+        let Claim::Taken(row) = self.store.claim(row.key, row.epoch, self.lease(), retry).await? else {
             return Ok(false);
         };
         if !live.open(&row) {
@@ -218,9 +218,6 @@ impl Engine {
 
     async fn keep_leases(self: &Arc<Self>) {
         self.hub.sweep();
-        if let Err(error) = self.store.renew(self.lease()).await {
-            tracing::warn!(%error, "leases could not be renewed");
-        }
         if self.is_draining() {
             return;
         }

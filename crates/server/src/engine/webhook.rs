@@ -106,6 +106,7 @@ impl Engine {
             since: None,
             told: None,
             dead: None,
+            node: None,
         })
     }
 

@@ -131,7 +131,7 @@ impl Desk {
         }
         *self.next.lock() = WAITING;
         let limit = self.busy.lock().len() + room.min(BATCH);
-        match self.store.due_pushes(now(), limit).await {
+        match self.store.due_pushes("", now(), limit).await {
             Ok(due) => {
                 let full = due.len() >= limit;
                 let slots = due.into_iter().map(|(task, config)| (task, config.id));

@@ -1,5 +1,6 @@
 //! The log in memory: for tests, demonstrations and agents whose tasks may die with the process.
 
+mod crew;
 mod log;
 mod shelf;
 #[cfg(test)]
@@ -11,9 +12,10 @@ use nuncio_protocol::{PushId, TaskId};
 use parking_lot::Mutex;
 
 use super::{
-    Append, Backlog, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope,
-    Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
+    Append, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig,
+    Scope, Seq, Session, SessionKey, Shared, Store, StoreError, TaskKey, TaskRow,
 };
+use crew::Crew;
 use log::Log;
 
 /// Every task of this process, and nothing after it. "Durable" means: as long as the process lives.
@@ -21,12 +23,21 @@ use log::Log;
 pub struct MemoryStore {
     /// One lock: every operation under it is a few map steps, shorter than any finer locking.
     log: Mutex<Log>,
+    /// What tells it from others, if several servers share it.
+    name: String,
 }
 
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty store for several servers in this process. It tells the time by the clock of Tokio.
+    pub fn shared() -> Self {
+        let mut log = Log::default();
+        log.crew = Some(Crew::default());
+        Self { log: Mutex::new(log), name: format!("memory-{}", uuid::Uuid::new_v4().simple()) }
     }
 
     fn write<T>(&self, work: impl FnOnce(&mut Log) -> T) -> Result<T, StoreError> {
@@ -52,16 +63,11 @@ impl Store for MemoryStore {
         }
     }
 
-    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Option<TaskRow>, StoreError> {
+    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Claim, StoreError> {
         self.write(|log| log.claim(task, epoch, lease, retry))
     }
 
-    async fn renew(&self, _: Lease) -> Result<(), StoreError> {
-        // No other process can take over, so leases end with the process and not with time.
-        self.write(|_| ())
-    }
-
-    async fn abandoned(&self, node: &str, _: Micros, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
+    async fn abandoned(&self, node: &str, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
         Ok(self.log.lock().abandoned(node, limit))
     }
 
@@ -70,7 +76,8 @@ impl Store for MemoryStore {
     }
 
     async fn task_by_key(&self, key: TaskKey) -> Result<Option<TaskRow>, StoreError> {
-        Ok(self.log.lock().tasks.get(&key).map(|entry| entry.row.clone()))
+        let log = self.log.lock();
+        Ok(log.tasks.get(&key).map(|entry| log.shown(entry)))
     }
 
     async fn events(&self, task: TaskKey, after: Seq, limit: usize, bytes: usize) -> Result<Vec<LogEvent>, StoreError> {
@@ -116,8 +123,13 @@ impl Store for MemoryStore {
         self.write(|log| log.delete_push(task, id))
     }
 
-    async fn due_pushes(&self, now: Micros, limit: usize) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
-        Ok(self.log.lock().due_pushes(now, limit))
+    async fn due_pushes(
+        &self,
+        node: &str,
+        now: Micros,
+        limit: usize,
+    ) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
+        Ok(self.log.lock().due_pushes(node, now, limit))
     }
 
     async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<bool, StoreError> {
@@ -153,6 +165,12 @@ impl Store for MemoryStore {
     }
 
     async fn close(&self) {
-        self.log.lock().closed = true;
+        let mut log = self.log.lock();
+        // Whoever else shares it goes on.
+        log.closed = log.crew.is_none();
+    }
+
+    fn shared(&self) -> Option<&dyn Shared> {
+        (!self.name.is_empty()).then_some(self as &dyn Shared)
     }
 }

@@ -39,8 +39,8 @@ use nuncio_protocol::{PushId, TaskId};
 use tokio::sync::watch;
 
 use super::{
-    Append, Backlog, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope,
-    Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
+    Append, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig,
+    Scope, Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 use error::At;
 use head::Heads;
@@ -174,16 +174,11 @@ impl Store for SqliteStore {
         }
     }
 
-    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Option<TaskRow>, StoreError> {
+    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Claim, StoreError> {
         self.ask(move |batch| task::claim(batch, task, epoch, &lease, retry)).await
     }
 
-    async fn renew(&self, _: Lease) -> Result<(), StoreError> {
-        // No other process can open the file, so leases end with the process and not with time.
-        if *self.done.borrow() { Err(StoreError::Closed) } else { Ok(()) }
-    }
-
-    async fn abandoned(&self, node: &str, _: Micros, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
+    async fn abandoned(&self, node: &str, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
         let node = node.to_owned();
         self.readers.read(move |db| read::abandoned(db, &node, limit)).await
     }
@@ -231,7 +226,7 @@ impl Store for SqliteStore {
         self.ask(move |batch| push::delete(batch, task, &id)).await
     }
 
-    async fn due_pushes(&self, now: Micros, limit: usize) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
+    async fn due_pushes(&self, _: &str, now: Micros, limit: usize) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
         self.readers.read(move |db| push::due(db, now, limit)).await
     }
 

@@ -49,7 +49,7 @@ where
         a_number_that_is_not_next_is_refused_with_all_behind_it
         one_of_many_claims_wins
         claims_count_attempts
-        renewed_leases_are_not_abandoned
+        tasks_of_a_living_writer_are_not_abandoned
         a_repeated_create_finds_the_first_task
         concurrent_creates_with_one_key_make_one_task
         an_old_key_is_forgotten

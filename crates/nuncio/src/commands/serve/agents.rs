@@ -33,9 +33,9 @@ const INTRODUCTION: Duration = Duration::from_secs(2);
 
 /// The programs of the server with this configuration: the same after a restart, if its data is.
 pub(crate) fn kin(config: &Config) -> Kin {
-    match config.store {
+    match &config.store {
         Store::Memory => Kin::new(&format!("{}:{}", std::process::id(), config.port)),
-        Store::Sqlite => {
+        Store::Sqlite | Store::Postgres(_) => {
             let folder = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
             Kin::new(&folder.to_string_lossy())
         }

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use nuncio_server::store::PostgresStore;
 use nuncio_server::{Listeners, RedisStreams, Stdio, Streams, UnixOptions, UnixSocket, user_id};
 use tokio::net::TcpListener;
 
@@ -84,9 +85,10 @@ pub(super) fn announce(config: &Config, address: Option<SocketAddr>) {
     let http = config.public_url.clone().or_else(|| Some(format!("{}://{}", door::scheme(config), address?)));
     let socket = config.socket_path.as_ref().filter(|_| config.serves(Transport::Unix));
     let socket = socket.map(|path| path.display().to_string());
-    let store = match config.store {
+    let store = match &config.store {
         config::Store::Memory => "in memory; gone when the server stops".to_owned(),
         config::Store::Sqlite => config.data_dir.join("nuncio.db").display().to_string(),
+        config::Store::Postgres(url) => PostgresStore::shown_url(url.expose()),
     };
     let access = door::describe(config);
     let card = http.as_ref().map(|url| format!("{url}/.well-known/agent-card.json"));

@@ -128,7 +128,7 @@ async fn a_task_that_cannot_be_read_is_not_in_the_way_of_others() {
         state: State(TaskState::Submitted.number()),
         body: Bytes::from("no JSON"),
         at: 1,
-        lease: Lease { node: "dead".into(), until: 0 },
+        lease: Lease { node: "dead".into() },
         key: None,
         push: None,
         early: Vec::new(),
@@ -176,8 +176,8 @@ async fn who_waits_for_a_task_that_another_node_takes_hears_it() {
     let waiting = send(&engine, "text").await;
     for task in [&working, &waiting] {
         let row = store.task(&Scope::default(), task.task_id()).await.unwrap().unwrap();
-        let lease = Lease { node: "other".into(), until: i64::MAX };
-        store.claim(row.key, row.epoch, lease, false).await.unwrap().unwrap();
+        let lease = Lease { node: "other".into() };
+        store.claim(row.key, row.epoch, lease, false).await.unwrap().taken().unwrap();
     }
     let before = states(&*store, working.task_id()).await;
     assert!(working.settled().await.is_err());

@@ -12,14 +12,14 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use crate::store::{
-    Append, Backlog, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig, Scope,
-    Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
+    Append, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig,
+    Scope, Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 
 enum Job {
     Append(Append),
     Create(Box<NewTask>, oneshot::Sender<Result<Created, StoreError>>),
-    Claim((TaskKey, i64, Lease, bool), oneshot::Sender<Result<Option<TaskRow>, StoreError>>),
+    Claim((TaskKey, i64, Lease, bool), oneshot::Sender<Result<Claim, StoreError>>),
 }
 
 /// Writes wait in one line and become durable together, as in a store on disk. What waits when the
@@ -116,17 +116,13 @@ impl Store for Shaky {
         }
     }
 
-    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Option<TaskRow>, StoreError> {
+    async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Claim, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.line_up(Job::Claim((task, epoch, lease, retry), reply), answer).await
     }
 
-    async fn renew(&self, lease: Lease) -> Result<(), StoreError> {
-        self.inner.renew(lease).await
-    }
-
-    async fn abandoned(&self, node: &str, now: Micros, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
-        self.inner.abandoned(node, now, limit).await
+    async fn abandoned(&self, node: &str, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
+        self.inner.abandoned(node, limit).await
     }
 
     async fn task(&self, scope: &Scope, id: &TaskId) -> Result<Option<TaskRow>, StoreError> {
@@ -168,8 +164,13 @@ impl Store for Shaky {
         self.inner.delete_push(task, id).await
     }
 
-    async fn due_pushes(&self, now: Micros, limit: usize) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
-        self.inner.due_pushes(now, limit).await
+    async fn due_pushes(
+        &self,
+        node: &str,
+        now: Micros,
+        limit: usize,
+    ) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
+        self.inner.due_pushes(node, now, limit).await
     }
 
     async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<bool, StoreError> {

@@ -108,6 +108,7 @@ async fn task(store: &MemoryStore, number: u64, url: &str) -> Slot {
         since: None,
         told: None,
         dead: None,
+        node: None,
     };
     let new = NewTask {
         scope: Scope { tenant: "".into(), owner: "".into() },
@@ -117,7 +118,7 @@ async fn task(store: &MemoryStore, number: u64, url: &str) -> Slot {
         state: State(1),
         body: event("SUBMITTED"),
         at: 1,
-        lease: Lease { node: "n".into(), until: 1 },
+        lease: Lease { node: "n".into() },
         key: None,
         push: Some(push),
         early: early.collect(),

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use nuncio_protocol::{PushId, TaskId};
 
 use super::super::{
-    Append, AppendError, Backlog, Created, IdempotencyKey, Lease, ListPage, ListQuery, Micros, NewTask, PushConfig,
-    Scope, Seq, Session, SessionKey, State, StoreError, TaskKey, TaskRow, WAITING,
+    Append, AppendError, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, Micros, NewTask, Node,
+    PushConfig, Scope, Seq, Session, SessionKey, State, StoreError, TaskKey, TaskRow, WAITING,
 };
+use super::crew::Crew;
 use super::shelf::Shelf;
 
 /// A task with all that belongs to it.
@@ -19,7 +20,8 @@ pub(super) struct Entry {
     pub(super) events: Vec<Bytes>,
     pub(super) messages: Vec<(Seq, Bytes)>,
     pub(super) pushes: BTreeMap<PushId, PushConfig>,
-    node: Arc<str>,
+    /// Who holds its lease; empty for nobody.
+    pub(super) node: Node,
 }
 
 /// Where a caller's key was used, and when.
@@ -35,13 +37,15 @@ pub(super) struct Log {
     ids: Map<Arc<str>, Map<TaskId, TaskKey>>,
     shelves: Map<Scope, Shelf>,
     /// Submitted and working tasks, oldest first.
-    active: BTreeSet<(Micros, TaskKey)>,
+    pub(super) active: BTreeSet<(Micros, TaskKey)>,
     /// Webhooks that wait, the longest waiting first.
-    due: BTreeSet<(Micros, TaskKey, PushId)>,
+    pub(super) due: BTreeSet<(Micros, TaskKey, PushId)>,
     keys: Map<Scope, Map<Arc<str>, KeyUse>>,
     keys_by_age: BTreeSet<(Micros, Scope, Arc<str>)>,
     /// What agents remember, and when each was last used.
     pub(super) sessions: Map<SessionKey, (Session, Micros)>,
+    /// What servers have in common, where several share the store.
+    pub(super) crew: Option<Crew>,
 }
 
 impl Log {
@@ -65,6 +69,11 @@ impl Log {
         let (state, updated) = task.present();
         let snapshot = task.snapshot().map(|(seq, body)| (seq, body.clone()));
         let seq = task.seq();
+        let mut node = task.lease.node;
+        let waits = !node.is_empty() && self.is_context_taken(&task.scope, &task.context_id, key);
+        if self.crew.is_some() && (waits || state.is_final()) {
+            node = "".into();
+        }
         let row = TaskRow {
             key,
             scope: task.scope,
@@ -74,7 +83,8 @@ impl Log {
             state,
             seq,
             epoch: 1,
-            leased: !task.lease.node.is_empty(),
+            leased: !node.is_empty(),
+            writer: None,
             attempts: 0,
             snapshot_seq: snapshot.as_ref().map_or(0, |(seq, _)| *seq),
             snapshot: snapshot.map(|(_, body)| body),
@@ -91,13 +101,15 @@ impl Log {
         let mut events = Vec::with_capacity(1 + task.early.len());
         events.push(task.body);
         events.extend(task.early.into_iter().map(|event| event.body));
-        let node = task.lease.node;
-        let entry = Entry { row, events, messages: Vec::new(), pushes: BTreeMap::new(), node };
+        let entry = Entry { row, events, messages: Vec::new(), pushes: BTreeMap::new(), node: node.clone() };
         self.tasks.insert(key, entry);
+        if self.crew.is_some() {
+            self.set_lease(key, node);
+        }
         if let Some(push) = task.push {
             self.put_push(key, push)?;
         }
-        Ok(Created::New(key))
+        Ok(if waits { Created::Waiting(key) } else { Created::New(key) })
     }
 
     pub(super) fn append(&mut self, append: Append) -> Result<(), AppendError> {
@@ -106,11 +118,14 @@ impl Log {
         if entry.row.epoch != append.epoch || entry.row.seq + 1 != append.seq {
             return Err(AppendError::Fenced);
         }
+        let scope = entry.row.scope.clone();
+        if append.key.as_ref().is_some_and(|used| self.find_key(&scope, used).is_some()) {
+            return Err(AppendError::KeyUsed);
+        }
+        if let Some((letter, crew)) = append.letter.zip(self.crew.as_mut()) {
+            crew.take(letter, append.seq)?;
+        }
         if let Some(used) = append.key {
-            let scope = entry.row.scope.clone();
-            if self.find_key(&scope, &used).is_some() {
-                return Err(AppendError::KeyUsed);
-            }
             self.remember(&scope, used.key, (append.task, append.seq, append.at));
         }
         if let Some(state) = append.state {
@@ -145,25 +160,42 @@ impl Log {
         } else {
             self.active.remove(&(row.created, key));
         }
+        if state.is_final() && self.crew.is_some() {
+            self.set_lease(key, "".into());
+        }
     }
 
-    pub(super) fn claim(&mut self, key: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Option<TaskRow> {
-        let entry = self.tasks.get_mut(&key).filter(|entry| entry.row.epoch == epoch)?;
-        entry.row.epoch += 1;
-        entry.row.attempts = if retry { entry.row.attempts + 1 } else { 0 };
-        entry.row.leased = !lease.node.is_empty();
-        entry.node = lease.node;
-        Some(entry.row.clone())
+    pub(super) fn claim(&mut self, key: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Claim {
+        if self.tasks.get(&key).is_none_or(|entry| entry.row.epoch != epoch) {
+            return Claim::Lost;
+        }
+        if self.is_claim_busy(key, &lease.node) {
+            return Claim::Busy;
+        }
+        let Some(Entry { row, .. }) = self.tasks.get_mut(&key) else { return Claim::Lost };
+        row.epoch += 1;
+        row.attempts = if retry { row.attempts + 1 } else { 0 };
+        self.set_lease(key, lease.node);
+        self.tasks.get(&key).map_or(Claim::Lost, |entry| Claim::Taken(Box::new(self.shown(entry))))
+    }
+
+    /// A task as it is told to whoever asks.
+    pub(super) fn shown(&self, entry: &Entry) -> TaskRow {
+        let writer = self.crew.as_ref().and_then(|crew| crew.writer(&entry.node));
+        TaskRow { writer, ..entry.row.clone() }
     }
 
     pub(super) fn abandoned(&self, node: &str, limit: usize) -> Vec<TaskRow> {
         let entries = self.active.iter().filter_map(|(_, key)| self.tasks.get(key));
+        if self.crew.is_some() {
+            return self.startable(entries, limit);
+        }
         entries.filter(|entry| &*entry.node != node).take(limit).map(|entry| entry.row.clone()).collect()
     }
 
     pub(super) fn task(&self, scope: &Scope, id: &TaskId) -> Option<TaskRow> {
         let key = self.ids.get(&scope.tenant)?.get(id)?;
-        self.tasks.get(key).map(|entry| &entry.row).filter(|row| row.scope == *scope).cloned()
+        self.tasks.get(key).filter(|entry| entry.row.scope == *scope).map(|entry| self.shown(entry))
     }
 
     pub(super) fn list(&self, query: &ListQuery) -> ListPage {
@@ -173,7 +205,7 @@ impl Log {
         let (keys, total) = shelf.page(query, |key| self.tasks.get(&key).map(|entry| &entry.row));
         let more = keys.len() > query.limit;
         let rows = keys.iter().take(query.limit).filter_map(|key| self.tasks.get(key));
-        ListPage { tasks: rows.map(|entry| entry.row.clone()).collect(), total, more }
+        ListPage { tasks: rows.map(|entry| self.shown(entry)).collect(), total, more }
     }
 
     /// A key whose task is gone counts as never used.
@@ -258,7 +290,7 @@ impl Log {
         backlog
     }
 
-    fn reschedule(&mut self, task: TaskKey, id: PushId, old: Option<Micros>, due: Option<Micros>) {
+    pub(super) fn reschedule(&mut self, task: TaskKey, id: PushId, old: Option<Micros>, due: Option<Micros>) {
         if let Some(at) = old {
             self.due.remove(&(at, task, id.clone()));
         }
@@ -267,10 +299,12 @@ impl Log {
         }
     }
 
-    pub(super) fn due_pushes(&self, now: Micros, limit: usize) -> Vec<(TaskKey, PushConfig)> {
-        let waiting = self.due.iter().take_while(|(due, ..)| *due <= now).take(limit);
-        let config = |task, id| self.tasks.get(task)?.pushes.get(id).cloned();
-        waiting.filter_map(|(_, task, id)| Some((*task, config(task, id)?))).collect()
+    pub(super) fn due_pushes(&self, node: &str, now: Micros, limit: usize) -> Vec<(TaskKey, PushConfig)> {
+        let waiting = self.due.iter().take_while(|(due, ..)| *due <= now);
+        let config = |task, id| self.tasks.get(task)?.pushes.get(id);
+        let found = waiting.filter_map(|(_, task, id)| Some((*task, config(task, id)?)));
+        let own = |push: &PushConfig| self.crew.is_none() || push.node.as_deref() == Some(node);
+        found.filter(|(_, push)| own(push)).take(limit).map(|(task, push)| (task, push.clone())).collect()
     }
 
     pub(super) fn trim(&mut self, before: Micros, limit: usize) -> usize {
@@ -310,6 +344,9 @@ impl Log {
             if shelf.is_empty() {
                 self.shelves.remove(&entry.row.scope);
             }
+        }
+        if let Some(crew) = &mut self.crew {
+            crew.forget(&entry.row);
         }
         for push in entry.pushes.into_values() {
             self.reschedule(key, push.id, push.due, None);

@@ -1,8 +1,9 @@
 //! The rows of the log: events packed by batch and task, and snapshots.
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 use rusqlite::Connection;
 
+use super::super::packed::{CutOff, Found, pack};
 use super::super::{LogEvent, Seq, TaskKey};
 use super::writer::Batch;
 use super::{number, read};
@@ -67,18 +68,6 @@ pub(super) fn remove(batch: &Batch<'_>, place: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn pack(into: &mut Vec<u8>, event: &[u8]) {
-    // No event comes near four gigabytes: a database row holds one at most.
-    into.put_u32_le(u32::try_from(event.len()).unwrap_or(u32::MAX));
-    into.extend_from_slice(event);
-}
-
-/// Takes the next event from a row. None where the row ends before its event does.
-fn unpack(row: &mut Bytes) -> Option<Bytes> {
-    let length = usize::try_from(row.try_get_u32_le().ok()?).ok()?;
-    (length <= row.len()).then(|| row.split_to(length))
-}
-
 /// Events after `after`: at most `limit`, not many more than `room` bytes, at least one if there is one.
 pub(super) fn read(
     db: &Connection,
@@ -87,10 +76,10 @@ pub(super) fn read(
     limit: usize,
     room: usize,
 ) -> rusqlite::Result<Vec<LogEvent>> {
-    let mut found = Found { events: Vec::new(), after, limit, room };
+    let mut found = Found::new(after, limit, room);
     if after == 0 {
         let mut first = db.prepare_cached("SELECT seq, body FROM log WHERE place = ?1 AND task = ?1")?;
-        found.take(first.query([task.0])?)?;
+        take(&mut found, first.query([task.0])?)?;
     }
     let mut start =
         db.prepare_cached("SELECT max(seq) FROM log INDEXED BY log_by_task WHERE task = ?1 AND seq > 2 AND seq <= ?2")?;
@@ -100,48 +89,27 @@ pub(super) fn read(
         let mut second = db.prepare_cached(
             "SELECT s.seq, s.body FROM task AS t JOIN log AS s ON s.place = t.second WHERE t.key = ?1",
         )?;
-        found.take(second.query([task.0])?)?;
+        take(&mut found, second.query([task.0])?)?;
     }
     let mut rest = db.prepare_cached(
         "SELECT seq, body FROM log INDEXED BY log_by_task WHERE task = ?1 AND seq > 2 AND seq >= ?2 ORDER BY seq",
     )?;
-    found.take(rest.query((task.0, start.unwrap_or(0)))?)?;
+    take(&mut found, rest.query((task.0, start.unwrap_or(0)))?)?;
     Ok(found.events)
 }
 
-struct Found {
-    events: Vec<LogEvent>,
-    after: Seq,
-    limit: usize,
-    room: usize,
-}
-
-impl Found {
-    fn full(&self) -> bool {
-        self.events.len() >= self.limit || (self.room == 0 && !self.events.is_empty())
+fn take(found: &mut Found, mut rows: rusqlite::Rows<'_>) -> rusqlite::Result<()> {
+    while !found.full()
+        && let Some(row) = rows.next()?
+    {
+        let seq = row.get::<_, i64>(0)?.cast_unsigned();
+        found.take(seq, read::bytes(row, 1)?).map_err(|error| damaged(&error))?;
     }
-
-    fn take(&mut self, mut rows: rusqlite::Rows<'_>) -> rusqlite::Result<()> {
-        while !self.full()
-            && let Some(row) = rows.next()?
-        {
-            let mut seq = row.get::<_, i64>(0)?.cast_unsigned();
-            let mut body = read::bytes(row, 1)?;
-            while !body.is_empty() && !self.full() {
-                let body = unpack(&mut body).ok_or_else(cut_off)?;
-                if seq > self.after {
-                    self.room = self.room.saturating_sub(body.len());
-                    self.events.push(LogEvent { seq, body });
-                }
-                seq += 1;
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// A row that does not hold what it says is a damaged file.
-fn cut_off() -> rusqlite::Error {
-    let what = "a row of events is cut off".to_owned();
+fn damaged(error: &CutOff) -> rusqlite::Error {
+    let what = error.to_string();
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT), Some(what))
 }

@@ -149,6 +149,7 @@ pub(super) fn config(row: &Row<'_>) -> rusqlite::Result<(TaskKey, PushConfig)> {
         since: row.get(9)?,
         told: row.get::<_, Option<u8>>(10)?.map(State),
         dead,
+        node: None,
     };
     Ok((TaskKey(row.get(0)?), config))
 }

@@ -82,6 +82,7 @@ pub(super) fn row(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
         epoch: row.get(8)?,
         attempts: row.get(9)?,
         leased: row.get(14)?,
+        writer: None,
         snapshot: row.get_ref(10)?.as_blob_or_null()?.map(Bytes::copy_from_slice),
         snapshot_seq: row.get::<_, i64>(11)?.cast_unsigned(),
         created: row.get(12)?,

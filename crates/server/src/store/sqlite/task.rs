@@ -1,6 +1,6 @@
 //! Creating and claiming tasks: writes with an answer.
 
-use super::super::{Created, Lease, NewTask, StoreError, TaskKey, TaskRow};
+use super::super::{Claim, Created, Lease, NewTask, StoreError, TaskKey};
 use super::append::{find_key, remember};
 use super::head::Head;
 use super::writer::Batch;
@@ -73,14 +73,14 @@ pub(super) fn claim(
     epoch: i64,
     lease: &Lease,
     retry: bool,
-) -> rusqlite::Result<Option<TaskRow>> {
+) -> rusqlite::Result<Claim> {
     let mut update = batch.db.prepare_cached(
         "UPDATE task SET epoch = epoch + 1, attempts = iif(?3, attempts + 1, 0), lease_node = ?4
          WHERE key = ?1 AND epoch = ?2",
     )?;
     batch.heads.forget(task);
     if update.execute((task.0, epoch, retry, &*lease.node))? == 0 {
-        return Ok(None);
+        return Ok(Claim::Lost);
     }
-    read::task_by_key(batch.db, task)
+    Ok(read::task_by_key(batch.db, task)?.map_or(Claim::Lost, |row| Claim::Taken(Box::new(row))))
 }

@@ -1,6 +1,7 @@
 //! What the behaviours have in common.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use nuncio_protocol::{ContextId, PushId, TaskId};
@@ -27,19 +28,19 @@ pub(super) fn alice() -> Scope {
 }
 
 pub(super) fn lease(node: &str) -> Lease {
-    Lease { node: node.into(), until: 1_000_000 }
+    Lease { node: node.into() }
 }
 
 pub(super) fn key(key: &str, since: Micros) -> IdempotencyKey {
     IdempotencyKey { key: key.into(), since }
 }
 
-/// A submitted task of Alice's at moment 1 on node "n1".
+/// A submitted task of Alice's at moment 1 on node "n1", in a context of its own.
 pub(super) fn task(id: &str) -> NewTask {
     NewTask {
         scope: alice(),
         id: TaskId::from(id),
-        context_id: ContextId::from("c"),
+        context_id: ContextId::from(format!("context of {id}")),
         agent: "demo".into(),
         state: SUBMITTED,
         body: Bytes::from(format!("{id}/1")),
@@ -64,6 +65,31 @@ pub(super) fn config(id: &str, due: Option<Micros>) -> PushConfig {
         since: None,
         told: None,
         dead: None,
+        node: Some("n1".into()),
+    }
+}
+
+/// A webhook as this store gives it back: an embedded one does not say who has it in hand.
+pub(super) fn kept(store: &dyn Store, config: PushConfig) -> PushConfig {
+    PushConfig { node: config.node.filter(|_| store.shared().is_some()), ..config }
+}
+
+/// Long enough for every test.
+pub(super) const TTL: Duration = Duration::from_secs(600);
+
+/// Where servers share the store, these are alive.
+pub(super) async fn alive(store: &dyn Store, nodes: &[&str]) {
+    for node in nodes {
+        if let Some(shared) = store.shared() {
+            shared.beat(&(*node).into(), TTL).await.unwrap();
+        }
+    }
+}
+
+/// And this one is not any more.
+pub(super) async fn gone(store: &dyn Store, node: &str) {
+    if let Some(shared) = store.shared() {
+        shared.leave(&node.into()).await.unwrap();
     }
 }
 
@@ -74,7 +100,7 @@ pub(super) fn all(scope: Scope) -> ListQuery {
 pub(super) async fn create(store: &dyn Store, task: NewTask) -> TaskKey {
     match store.create(task).await.unwrap() {
         Created::New(key) => key,
-        known @ Created::Known(..) => panic!("{known:?} is not new"),
+        other => panic!("{other:?} is not new"),
     }
 }
 
@@ -132,6 +158,7 @@ pub(super) fn event(task: TaskKey, seq: Seq, ack: &Arc<Heard>) -> Append {
         snapshot: None,
         message: None,
         key: None,
+        letter: None,
         ack: ack.clone(),
     }
 }

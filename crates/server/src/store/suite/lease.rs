@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::kit::*;
-use crate::store::{AppendError, Lease, Store};
+use crate::store::{AppendError, Claim, Lease, Store};
 
 /// A writer whose task was taken over changes nothing, not even partly, and hears it.
 pub async fn an_old_epoch_changes_nothing(store: Arc<dyn Store>) {
     let task_key = create(&*store, task("t")).await;
     append(&*store, task_key, 2, |append| append.state = Some(WORKING)).await.unwrap();
-    let claimed = store.claim(task_key, 1, lease("n2"), false).await.unwrap().unwrap();
+    let claimed = store.claim(task_key, 1, lease("n2"), false).await.unwrap().taken().unwrap();
     assert_eq!((claimed.epoch, claimed.seq, claimed.state), (2, 2, WORKING));
     let before = store.task_by_key(task_key).await.unwrap().unwrap();
 
@@ -74,13 +74,13 @@ pub async fn one_of_many_claims_wins(store: Arc<dyn Store>) {
         });
         let mut won = Vec::new();
         for claim in claims.collect::<Vec<_>>() {
-            won.extend(claim.await.unwrap());
+            won.extend(claim.await.unwrap().taken());
         }
         assert_eq!(won.len(), 1);
         assert_eq!(won[0].epoch, epoch + 1);
     }
     let nobody = crate::store::TaskKey(task_key.0 + 1_000);
-    assert_eq!(store.claim(nobody, 1, lease("n"), false).await.unwrap(), None);
+    assert_eq!(store.claim(nobody, 1, lease("n"), false).await.unwrap(), Claim::Lost);
 }
 
 /// Retries add up; a claim for another reason starts at zero.
@@ -89,7 +89,7 @@ pub async fn claims_count_attempts(store: Arc<dyn Store>) {
     append(&*store, task_key, 2, |append| append.snapshot = Some(Bytes::from("s"))).await.unwrap();
     let mut attempts = Vec::new();
     for (epoch, retry) in (1..).zip([true, true, true, false, true]) {
-        let row = store.claim(task_key, epoch, lease("n"), retry).await.unwrap().unwrap();
+        let row = store.claim(task_key, epoch, lease("n"), retry).await.unwrap().taken().unwrap();
         assert_eq!((row.snapshot_seq, row.snapshot.as_deref()), (2, Some(&b"s"[..])));
         attempts.push(row.attempts);
     }
@@ -97,7 +97,7 @@ pub async fn claims_count_attempts(store: Arc<dyn Store>) {
 }
 
 /// Only active tasks can be abandoned, oldest first, and not those of a writer that is alive.
-pub async fn renewed_leases_are_not_abandoned(store: Arc<dyn Store>) {
+pub async fn tasks_of_a_living_writer_are_not_abandoned(store: Arc<dyn Store>) {
     let mut keys = Vec::new();
     for (id, at) in [("t3", 30), ("t1", 10), ("t2", 20), ("t4", 40)] {
         let mut task = task(id);
@@ -105,23 +105,21 @@ pub async fn renewed_leases_are_not_abandoned(store: Arc<dyn Store>) {
         keys.push(create(&*store, task).await);
     }
     state(&*store, keys[3], COMPLETED, 50).await;
-    let ids = async |node: &str, now, limit| -> Vec<String> {
-        let rows = store.abandoned(node, now, limit).await.unwrap();
+    let ids = async |node: &str, limit| -> Vec<String> {
+        let rows = store.abandoned(node, limit).await.unwrap();
         rows.iter().map(|row| row.id.to_string()).collect()
     };
-    assert!(ids("n1", 100, 10).await.is_empty());
-    store.renew(Lease { node: "n1".into(), until: 2_000_000 }).await.unwrap();
-    assert!(ids("n1", 1_500_000, 10).await.is_empty());
-    let late = 3_000_000;
-    assert_eq!(ids("n2", late, 10).await, ["t1", "t2", "t3"]);
-    assert_eq!(ids("n2", late, 2).await, ["t1", "t2"]);
+    alive(&*store, &["n1", "n2"]).await;
+    assert!(ids("n1", 10).await.is_empty());
+    gone(&*store, "n1").await;
+    assert_eq!(ids("n2", 10).await, ["t1", "t2", "t3"]);
+    assert_eq!(ids("n2", 2).await, ["t1", "t2"]);
 
-    let until = 4_000_000;
-    let taken = store.claim(keys[1], 1, Lease { node: "n2".into(), until }, true).await.unwrap();
-    assert_eq!(taken.unwrap().id.as_str(), "t1");
-    assert_eq!(ids("n2", late, 10).await, ["t2", "t3"]);
+    let taken = store.claim(keys[1], 1, Lease { node: "n2".into() }, true).await.unwrap();
+    assert_eq!(taken.taken().unwrap().id.as_str(), "t1");
+    assert_eq!(ids("n2", 10).await, ["t2", "t3"]);
     state(&*store, keys[0], INPUT_REQUIRED, 60).await;
-    assert_eq!(ids("n2", late, 10).await, ["t2"], "a task that rests needs no writer");
+    assert_eq!(ids("n2", 10).await, ["t2"], "a task that rests needs no writer");
     state(&*store, keys[0], WORKING, 70).await;
-    assert_eq!(ids("n2", late, 10).await, ["t2", "t3"]);
+    assert_eq!(ids("n2", 10).await, ["t2", "t3"]);
 }

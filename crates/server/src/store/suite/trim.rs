@@ -6,7 +6,7 @@ use bytes::Bytes;
 use nuncio_protocol::TaskId;
 
 use super::kit::*;
-use crate::store::{AppendError, Created, State, Store};
+use crate::store::{AppendError, Claim, Created, State, Store};
 
 /// Finished tasks from before the moment go with all that is theirs; every other one stays whole.
 pub async fn trim_removes_only_what_is_finished_and_old(store: Arc<dyn Store>) {
@@ -41,7 +41,7 @@ pub async fn trim_removes_only_what_is_finished_and_old(store: Arc<dyn Store>) {
     let page = store.list(completed).await.unwrap();
     assert_eq!((page.total, page.tasks.len()), (1, 1));
     assert_eq!(append(&*store, keys[2], 4, |_| ()).await, Err(AppendError::Fenced));
-    assert_eq!(store.claim(keys[2], 1, lease("n"), false).await.unwrap(), None);
+    assert_eq!(store.claim(keys[2], 1, lease("n"), false).await.unwrap(), Claim::Lost);
     // An id that was trimmed is free, and its new task shares nothing with the old one.
     let again = create(&*store, task("2")).await;
     assert!(!keys.contains(&again));
@@ -60,19 +60,19 @@ pub async fn trim_forgets_keys_and_webhooks(store: Arc<dyn Store>) {
     let old = create(&*store, with_key("1", "finished", 10)).await;
     let open = create(&*store, with_key("2", "open", 10)).await;
     let young = create(&*store, with_key("3", "young", 200)).await;
-    state(&*store, old, FAILED, 20).await;
-    append(&*store, old, 3, |append| {
+    append(&*store, old, 2, |append| {
         append.at = 150;
         append.key = Some(key("late", 0));
     })
     .await
     .unwrap();
+    state(&*store, old, FAILED, 20).await;
     assert_eq!(store.trim(100, 10).await.unwrap(), 1);
     assert_eq!(store.find_key(&alice(), &key("finished", 0)).await.unwrap(), None);
     assert_eq!(store.find_key(&alice(), &key("late", 0)).await.unwrap(), None);
     assert_eq!(store.find_key(&alice(), &key("open", 0)).await.unwrap(), None);
     assert_eq!(store.find_key(&alice(), &key("young", 0)).await.unwrap(), Some((young, 1)));
-    let due: Vec<_> = store.due_pushes(1_000, 10).await.unwrap().into_iter().map(|due| due.0).collect();
+    let due: Vec<_> = store.due_pushes("n1", 1_000, 10).await.unwrap().into_iter().map(|due| due.0).collect();
     assert_eq!(due, [open, young]);
     assert!(store.pushes(old).await.unwrap().is_empty());
     for (id, name) in [("4", "finished"), ("5", "open"), ("6", "late")] {

@@ -297,7 +297,7 @@ impl World {
         let Some(task) = self.task(task) else { return };
         let Some(row) = self.row(&task).await else { return };
         self.shared.lock().disturbed = true;
-        let lease = Lease { node: "thief".into(), until: 0 };
+        let lease = Lease { node: "thief".into() };
         let _ = self.life().store.claim(row.key, row.epoch, lease, true).await;
     }
 

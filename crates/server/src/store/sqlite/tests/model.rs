@@ -171,15 +171,15 @@ impl World {
     async fn claim(&mut self, store: &dyn Store, task: usize, stale: bool, retry: bool) {
         let Some(at) = self.find(task) else { return };
         let task = self.tasks.get_mut(&at).unwrap();
-        let lease = Lease { node: "m".into(), until: 0 };
+        let lease = Lease { node: "m".into() };
         let claimed = store.claim(at, task.epoch - i64::from(stale), lease, retry).await.unwrap();
         if stale {
-            assert_eq!(claimed, None);
+            assert_eq!(claimed, Claim::Lost);
             return;
         }
         task.epoch += 1;
         task.attempts = if retry { task.attempts + 1 } else { 0 };
-        let claimed = claimed.unwrap();
+        let claimed = claimed.taken().unwrap();
         assert_eq!((claimed.epoch, claimed.attempts), (task.epoch, task.attempts));
     }
 
@@ -228,7 +228,7 @@ impl World {
             }
         }
         let active = self.tasks.values().filter(|task| State(task.state).is_active()).count();
-        assert_eq!(store.abandoned("nobody", 0, 99).await.unwrap().len(), active);
+        assert_eq!(store.abandoned("nobody", 99).await.unwrap().len(), active);
     }
 
     async fn compare_list(&self, store: &dyn Store, owner: u8, state: Option<State>) {

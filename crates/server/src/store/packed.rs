@@ -1,0 +1,74 @@
+//! Events packed into the rows of a database: each behind its length in four bytes.
+
+use bytes::{Buf, BufMut, Bytes};
+
+use super::{LogEvent, Seq};
+
+/// Puts one event behind what is there.
+pub(super) fn pack(into: &mut Vec<u8>, event: &[u8]) {
+    // No event comes near four gigabytes: a database row holds one at most.
+    into.put_u32_le(u32::try_from(event.len()).unwrap_or(u32::MAX));
+    into.extend_from_slice(event);
+}
+
+/// Packs events from number `seq` on into rows of at most `most` bytes each, unless one event alone is larger.
+pub(super) fn pack_rows<'a>(
+    mut seq: Seq,
+    bodies: impl Iterator<Item = &'a Bytes>,
+    most: usize,
+    mut row: impl FnMut(Seq, Vec<u8>),
+) {
+    let mut bodies = bodies.peekable();
+    while let Some(first) = bodies.next() {
+        let (from, mut packed) = (seq, Vec::with_capacity(first.len() + 4));
+        pack(&mut packed, first);
+        seq += 1;
+        while let Some(next) = bodies.next_if(|next| packed.len() + 4 + next.len() <= most) {
+            pack(&mut packed, next);
+            seq += 1;
+        }
+        row(from, packed);
+    }
+}
+
+/// Takes the next event from a row. None where the row ends before its event does.
+fn unpack(row: &mut Bytes) -> Option<Bytes> {
+    let length = usize::try_from(row.try_get_u32_le().ok()?).ok()?;
+    (length <= row.len()).then(|| row.split_to(length))
+}
+
+/// A row that does not hold what it says.
+#[derive(Debug, thiserror::Error)]
+#[error("a row of events is cut off")]
+pub(super) struct CutOff;
+
+/// Events after a number, taken from rows as far as limits allow.
+pub(super) struct Found {
+    pub(super) events: Vec<LogEvent>,
+    after: Seq,
+    limit: usize,
+    room: usize,
+}
+
+impl Found {
+    pub(super) fn new(after: Seq, limit: usize, room: usize) -> Self {
+        Self { events: Vec::new(), after, limit, room }
+    }
+
+    pub(super) fn full(&self) -> bool {
+        self.events.len() >= self.limit || (self.room == 0 && !self.events.is_empty())
+    }
+
+    /// Takes what is wanted of a row that begins with the event `seq`.
+    pub(super) fn take(&mut self, mut seq: Seq, mut row: Bytes) -> Result<(), CutOff> {
+        while !row.is_empty() && !self.full() {
+            let body = unpack(&mut row).ok_or(CutOff)?;
+            if seq > self.after {
+                self.room = self.room.saturating_sub(body.len());
+                self.events.push(LogEvent { seq, body });
+            }
+            seq += 1;
+        }
+        Ok(())
+    }
+}
