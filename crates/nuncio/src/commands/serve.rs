@@ -27,6 +27,7 @@ use crate::failure::{Failure, Kind};
 
 pub(crate) mod agents;
 pub(crate) mod door;
+pub(crate) mod bus;
 mod trust;
 mod ways;
 
@@ -35,7 +36,7 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     let metrics = Metrics::new();
     let store = open_store(config, &metrics).await?;
     let artifacts = open_artifacts(config).await?;
-    let listeners = ways::open(config).await?;
+    let listeners = ways::open(config, &*store).await?;
     let http = listeners.http.as_ref().map(TcpListener::local_addr).transpose();
     let address = http.map_err(|error| Failure::failed(error.to_string()))?;
     let kin = agents::kin(config);
@@ -47,6 +48,7 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     let mut options = options(config, artifacts, door::auth(config)?);
     options.tls = door::tls(config)?;
     options.engine.push = push(config, address)?;
+    options.engine.bus = bus::open(config, &*store)?;
     options.card.signing = trust::signing(config)?;
     options.audit = trust::audit(config)?;
     let server = Server::with_agents(roster, store, options, metrics);
@@ -82,14 +84,19 @@ pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Resul
     })
 }
 
+/// The password of the database, if it is in a file.
+pub(crate) fn store_password(config: &Config) -> Result<Option<String>, Failure> {
+    let read = config.store_password_file.as_ref().map(|path| read_secret(path)).transpose();
+    read.map_err(|what| Failure::usage(vec![format!("store-password-file: {what}")]))
+}
+
 /// How to use the database.
 pub(crate) fn postgres_options(
     config: &Config,
     durability: Durability,
     on_commit: Option<OnCommit>,
 ) -> Result<PostgresOptions, Failure> {
-    let read = config.store_password_file.as_ref().map(|path| read_secret(path)).transpose();
-    let password = read.map_err(|what| Failure::usage(vec![format!("store-password-file: {what}")]))?;
+    let password = store_password(config)?;
     // A server that is silent for longer has lost its turns anyway.
     Ok(PostgresOptions { durability, password, patience: config.lease_ttl, on_commit })
 }
@@ -138,6 +145,7 @@ fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOp
             tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
             artifacts,
             push: None,
+            bus: None,
         },
         http: HttpOptions {
             max_body: size(config.max_body),

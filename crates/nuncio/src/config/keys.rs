@@ -16,6 +16,7 @@ use serde_json::Value as Json;
 
 use super::address::{Host, PublicUrl, StoreUrl};
 use super::agents::{AGENTS, AgentList, CommandLine, Folders, Rules, Variables};
+use super::bus::BusUrl;
 use super::card::{MediaTypes, Skills};
 use super::choice::Choice;
 use super::door::{Certificate, HeaderText, Names, Oidc, Origins, PasswordText, Providers, ScopeRows, TlsFiles};
@@ -29,7 +30,7 @@ use super::secret::Secret;
 use super::signing::{KeyEntry, SigningKeys};
 use super::transport::{Transports, UrlPath, Users};
 use super::types::{
-    AgentEntry, AgentKind, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
+    AgentEntry, AgentKind, Bus, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
     NamedToken, PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, Transport, Variable,
 };
 
@@ -202,6 +203,8 @@ keys! {
     ["output-modes"] output_modes: Vec<String>, MediaTypes;
     /// Where tasks are kept: `sqlite` (below `data-dir`), `memory`, or `postgres://user:password@host/database`, which several servers can share.
     ["store"] store: Store, StoreUrl, "sqlite";
+    /// What carries hints between servers on the same store: `local` (none; each looks once a second), `postgres`, or `redis://…`, several with commas between them.
+    ["bus"] bus: Bus, BusUrl, "local";
     /// File that holds the password of the database. Nobody but its owner may read it.
     ["store-password-file"] store_password_file: Option<PathBuf>, Maybe(Path);
     /// Directory for the database and other files.

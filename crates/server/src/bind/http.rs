@@ -174,12 +174,22 @@ async fn ready(app: &App) -> Response<Body> {
     if let Err(error) = &store {
         tracing::warn!(%error, "the store is not ready");
     }
-    let (status, text) = match (store, app.engine.is_draining()) {
-        (_, true) => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
-        (Err(_), _) => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"unready","store":"failing"}"#),
-        (Ok(()), false) => (StatusCode::OK, r#"{"status":"ready","store":"ok"}"#),
+    let (status, word) = match (&store, app.engine.is_draining()) {
+        (_, true) => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
+        (Err(_), false) => (StatusCode::SERVICE_UNAVAILABLE, "unready"),
+        (Ok(()), false) => (StatusCode::OK, "ready"),
     };
-    bytes_response(status, JSON, text.as_bytes())
+    let mut all = json!({ "status": word });
+    if word != "draining" {
+        all["store"] = if store.is_ok() { "ok" } else { "failing" }.into();
+    }
+    if let Some(cluster) = &app.engine.cluster {
+        // A bus that is down makes a server slower, and nothing else.
+        let trouble = cluster.bus.trouble();
+        all["bus"] = json!({ "kind": cluster.bus.kind(), "status": trouble.unwrap_or("ok") });
+        all["node"] = json!({ "id": &*cluster.node(), "alive": cluster.is_alive(), "nodes": cluster.nodes() });
+    }
+    bytes_response(status, JSON, nuncio_protocol::codec::encode(&all))
 }
 
 fn metrics(app: &App, parts: &Parts) -> Response<Body> {
@@ -187,6 +197,9 @@ fn metrics(app: &App, parts: &Parts) -> Response<Body> {
         return method_not_allowed("GET");
     }
     let (running, queued) = app.engine.load();
+    if let Some(cluster) = &app.engine.cluster {
+        cluster.measure();
+    }
     let text = app.metrics.render(running, queued, app.engine.tasks_in_memory());
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     bytes_response(StatusCode::OK, kind, text)

@@ -30,6 +30,9 @@ impl Engine {
     /// a store that writes again are the same. Returns how many.
     pub async fn recover(self: &Arc<Self>) -> Result<usize, StoreError> {
         let mut taken = self.recover_stranded().await?;
+        if let Some(cluster) = &self.cluster {
+            return Ok(taken + Box::pin(self.join(cluster)).await?);
+        }
         let mut seen = HashSet::new();
         loop {
             // What waits here has no writer either, and is among them.
@@ -96,7 +99,7 @@ impl Engine {
             return Ok(false);
         }
         let _queueing = if row.leased { None } else { Some(self.queueing.write().await) };
-        let live = self.hub.open(row, &self.store);
+        let live = self.hub.open(row);
         match live.loaded.get_or_try_init(|| self.fill(&live)).await {
             Err(error @ StoreError::Corrupt { .. }) => {
                 tracing::error!(task = %row.id, %error, "a task cannot be taken up");
@@ -176,6 +179,15 @@ impl Engine {
 
     /// Looks after deadlines, leases, abandoned and old tasks until `stop`.
     pub async fn tend(self: Arc<Self>, stop: CancellationToken) {
+        match &self.cluster {
+            None => self.tend_own(stop).await,
+            Some(cluster) => {
+                tokio::join!(self.tend_own(stop.clone()), self.attend(cluster, stop.clone()));
+            }
+        }
+    }
+
+    async fn tend_own(self: &Arc<Self>, stop: CancellationToken) {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let lease_every = (self.options.lease_ttl / 3).max(TICK);
@@ -221,7 +233,12 @@ impl Engine {
         if self.is_draining() {
             return;
         }
-        if let Err(error) = self.recover().await {
+        let recovered = match self.is_shared() {
+            // What others leave behind is looked for more often.
+            true => Box::pin(self.recover_stranded()).await,
+            false => self.recover().await,
+        };
+        if let Err(error) = recovered {
             tracing::warn!(%error, "abandoned tasks could not be taken up");
         }
     }
@@ -259,7 +276,7 @@ impl Engine {
 }
 
 /// The caller's messages that the agent has not seen, of a task whose turn has not begun.
-fn unanswered(live: &Live) -> Vec<Message> {
+pub(super) fn unanswered(live: &Live) -> Vec<Message> {
     let is_user = |message: &&Message| message.role == Role::User;
     let newest_first = |task: &Task| task.history.iter().rev().take_while(is_user).cloned().collect::<Vec<_>>();
     let (mut messages, _) = live.read(newest_first);
@@ -267,6 +284,6 @@ fn unanswered(live: &Live) -> Vec<Message> {
     messages
 }
 
-fn last_message(live: &Live) -> Option<Message> {
+pub(super) fn last_message(live: &Live) -> Option<Message> {
     live.read(|task| task.history.iter().rev().find(|message| message.role == Role::User).cloned()).0
 }

@@ -32,11 +32,16 @@ impl Engine {
     /// A turn, from taking its place to giving it to the next.
     pub(super) async fn turn(self: Arc<Self>, job: Job) {
         let (live, control) = (self.hub.hold(job.live.clone()), job.control.clone());
+        // Where other nodes can take over, turns start with their lease.
+        let lease = self.is_shared().then(|| live.epoch());
         // Whatever happens in the turn, its place is free afterwards.
         if let Err(panic) = AssertUnwindSafe(self.run(job)).catch_unwind().await {
             tracing::error!(task = %live.id, what = panic_text(&*panic), "a turn panicked");
         }
         self.strand(&live);
+        if let Some(epoch) = lease {
+            Box::pin(self.give_back(&live, epoch)).await;
+        }
         let next = self.schedule.finished(Some((live.key(), &control)), &live.scope, &live.context_id);
         drop(live);
         if let Some(next) = next {
@@ -111,7 +116,10 @@ impl Engine {
                 () = control.stop.cancelled() => {}
                 () = live.lost() => control.stop(Stop::Lost),
             }
-            tokio::time::sleep(grace).await;
+            // What another node may be about to begin ends here at once.
+            if !(self.is_shared() && control.why() == Some(Stop::Lost)) {
+                tokio::time::sleep(grace).await;
+            }
         };
         let result = tokio::select! {
             biased;

@@ -19,6 +19,7 @@ mod letter;
 mod link;
 mod list;
 mod migrate;
+pub(crate) mod notice;
 mod pause;
 mod pool;
 mod push;

@@ -22,10 +22,10 @@ use crate::store::{Scope, Seq, Store};
 pub(super) struct Scripted {
     on_crash: OnCrash,
     pure: bool,
-    /// The contexts that a turn works in at this moment.
-    inside: Mutex<HashSet<ContextId>>,
+    /// The contexts that a turn works in at this moment, on whatever node.
+    inside: Arc<Mutex<HashSet<ContextId>>>,
     /// How often two turns worked in one context.
-    pub(super) overlaps: AtomicUsize,
+    pub(super) overlaps: Arc<AtomicUsize>,
     /// The text of every turn that was begun.
     pub(super) begun: Mutex<Vec<String>>,
 }
@@ -37,8 +37,13 @@ impl Scripted {
 
     /// One that may begin before its task is stored, if `pure`.
     pub(super) fn with(on_crash: OnCrash, pure: bool) -> Arc<Self> {
-        let (inside, begun) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { on_crash, pure, inside, overlaps: AtomicUsize::new(0), begun })
+        Arc::new(Self { on_crash, pure, inside: Arc::default(), overlaps: Arc::default(), begun: Mutex::default() })
+    }
+
+    /// One like it on another node, which must not work where this one does.
+    pub(super) fn beside(&self) -> Arc<Self> {
+        let (inside, overlaps) = (self.inside.clone(), self.overlaps.clone());
+        Arc::new(Self { on_crash: self.on_crash, pure: self.pure, inside, overlaps, begun: Mutex::default() })
     }
 }
 
