@@ -3,6 +3,9 @@
 use std::collections::HashSet;
 use std::fs;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::PATIENCE;
 
 /// How often the family is gone through again for those that were just being born.
 const ROUNDS: usize = 20;
@@ -11,7 +14,19 @@ const ROUNDS: usize = 20;
 pub(crate) fn kill(pid: u32) {
     // In that order: who stands still starts no others.
     pause(pid);
-    signal("KILL", &family(pid));
+    let family = family(pid);
+    signal("KILL", &family);
+    let until = Instant::now() + PATIENCE;
+    while family.iter().any(|pid| lives(*pid)) {
+        assert!(Instant::now() < until, "somebody outlives SIGKILL: {family:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process holds anything still. What waits to be reaped does not.
+fn lives(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 /// Stops the whole family.

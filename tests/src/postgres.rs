@@ -111,7 +111,7 @@ impl Postgres {
 
     fn is_ready(&self) -> bool {
         let mut command = self.command("pg_isready");
-        command.args(["-q", "-h", "127.0.0.1", "-d", "postgres", "-p", &self.port.to_string()]);
+        command.args(["-q", "-h", "127.0.0.1", "-U", "nuncio", "-d", "postgres", "-p", &self.port.to_string()]);
         command.status().expect(MISSING).success()
     }
 
@@ -189,9 +189,11 @@ impl Postgres {
         }
     }
 
-    /// What it has written about itself.
+    /// The end of what it has written about itself.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.log_file()).unwrap_or_default()
+        let all = fs::read_to_string(self.log_file()).unwrap_or_default();
+        let lines: Vec<&str> = all.lines().collect();
+        lines[lines.len().saturating_sub(30)..].join("\n")
     }
 
     fn log_file(&self) -> PathBuf {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nuncio_tests::{
-    Balancer, Bus, Cluster, NoStream, PATIENCE, Postgres, Random, Server, Sse, SseEvent, Value, at_once, client,
-    follow_up, json, message,
+    Balancer, Bus, Cluster, NoStream, PATIENCE, Postgres, Random, Sse, SseEvent, Value, at_once, client, follow_up,
+    json, message,
 };
 use tokio::task::JoinSet;
 
@@ -184,13 +184,15 @@ async fn whatever_dies_every_client_sees_every_event_once_and_nothing_runs_twice
         world.log.clear();
         let ended = tokio::time::timeout(CALM, clients.join_all()).await;
         all.extend(ended.expect("every client comes to an end"));
+        for replica in &mut world.cluster.replicas {
+            assert!(replica.is_running(), "one fell over by itself:\n{}", replica.last_words());
+        }
         judge::logs(&all[all.len() - index(CLIENTS)..], &world.cluster.replicas, &logbook.runs()).await;
         judge::nothing_else(&all, &world.cluster.replicas[0]).await;
         judge::webhooks(&all, &receiver).await;
         judge::runs(&all, &logbook.runs());
         println!("round {round}: {} in {:?}", judge::summary(&all, &logbook.runs()), start.elapsed());
     }
-    assert!(world.cluster.replicas.iter_mut().all(Server::is_running), "nobody fell over by himself");
 }
 
 /// One client and what it wants.

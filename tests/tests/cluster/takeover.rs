@@ -74,7 +74,7 @@ async fn a_turn_that_cannot_go_on_is_failed_by_another_replica() {
     cluster.replicas[0].lose();
     for task in &tasks {
         let over = cluster.replicas[1].until(id(task), "FAILED").await;
-        assert_eq!(words(&over), "The task was interrupted by a restart");
+        assert!(words(&over).contains("interrupted"), "it says why: {over}");
     }
     cluster.replicas[0].restart();
     for task in &tasks {

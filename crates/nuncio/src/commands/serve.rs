@@ -26,8 +26,8 @@ use crate::config::{self, Config, PushBackend};
 use crate::failure::{Failure, Kind};
 
 pub(crate) mod agents;
-pub(crate) mod door;
 pub(crate) mod bus;
+pub(crate) mod door;
 mod trust;
 mod ways;
 

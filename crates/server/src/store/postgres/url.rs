@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn our_options_are_ours_and_the_others_are_the_drivers() {
-        let url = "postgres://me:s%40cret@h1:1,h2:2/db?schema=x_1&sslmode=verify-full&pool=3&writers=1&connect_timeout=9";
+        let url =
+            "postgres://me:s%40cret@h1:1,h2:2/db?schema=x_1&sslmode=verify-full&pool=3&writers=1&connect_timeout=9";
         let place = Place::read(url, None).ok().unwrap();
         assert_eq!((place.schema.as_str(), place.trust, place.pool, place.writers), ("x_1", Trust::Name, 3, 1));
         assert_eq!(place.config.get_password(), Some(&b"s@cret"[..]));
