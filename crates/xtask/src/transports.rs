@@ -8,14 +8,13 @@ use anyhow::{Context, Result, ensure};
 use futures_util::StreamExt;
 use nuncio_client::{Binding, Client, Options};
 use nuncio_protocol::{Message, Part, SendMessageRequest};
+use nuncio_tests::cpu_seconds;
 
 /// Medians of so many rounds, in each of which every way has its turn.
 const ROUNDS: usize = 3;
 const CALLERS: usize = 16;
 const CALLS: usize = 20_000;
 const STREAMS: usize = 600;
-/// What the kernel counts in, as it tells programs everywhere.
-const TICKS: f64 = 100.0;
 
 /// Measures and prints.
 pub(crate) fn run() -> Result<()> {
@@ -55,9 +54,9 @@ async fn measure(server: &Child, address: &str) -> Result<()> {
         for _ in 0..ROUNDS {
             for ((_, url, binding), costs) in ways.iter().zip(&mut costs) {
                 let client = Client::direct(url, Options { binding: Some(*binding), ..Options::default() })?;
-                let before = cpu(server)?;
+                let before = cpu_seconds(server.id());
                 call(&client, text, count, what != "SendMessage").await?;
-                costs.push((cpu(server)? - before) * 1e6 / f64::from(u32::try_from(count)?));
+                costs.push((cpu_seconds(server.id()) - before) * 1e6 / f64::from(u32::try_from(count)?));
             }
         }
         let medians: Vec<f64> = costs.iter_mut().map(|costs| median(costs)).collect();
@@ -69,7 +68,7 @@ async fn measure(server: &Child, address: &str) -> Result<()> {
 }
 
 /// So many calls, from all callers at once.
-async fn call(client: &Client, text: &str, count: usize, streams: bool) -> Result<()> {
+pub(crate) async fn call(client: &Client, text: &str, count: usize, streams: bool) -> Result<()> {
     let text: Arc<str> = text.into();
     let callers = (0..CALLERS).map(|_| {
         let (client, text) = (client.clone(), text.clone());
@@ -95,15 +94,7 @@ async fn call(client: &Client, text: &str, count: usize, streams: bool) -> Resul
     Ok(())
 }
 
-/// The seconds that a process has worked.
-fn cpu(server: &Child) -> Result<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.id()))?;
-    let (_, rest) = stat.rsplit_once(')').context("a line of /proc")?;
-    let ticks: u32 = rest.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u32>().ok()).sum();
-    Ok(f64::from(ticks) / TICKS)
-}
-
-fn median(costs: &mut [f64]) -> f64 {
+pub(crate) fn median(costs: &mut [f64]) -> f64 {
     costs.sort_by(f64::total_cmp);
     costs[costs.len() / 2]
 }
