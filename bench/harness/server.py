@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import socket
 import subprocess
@@ -13,6 +14,9 @@ from . import contestants
 
 SERVER_CORE = os.environ.get("SERVER_CORE", "0")
 CLIENT_CORE = os.environ.get("CLIENT_CORE", "1")
+
+# Thousands of streams need as many descriptors, on both sides.
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 
 
 def free_port():
