@@ -71,7 +71,7 @@ def fanout(contestant, settings):
     def once():
         with Server(contestant) as server:
             server.load(["send", "--conc", 16, "--secs", 1, "--warm", 0])
-            return server.load(["fanout", "--count", 1000, "--chunks", 100, "--pause", 50])
+            return server.load(["fanout", "--count", 1000, "--chunks", 200, "--pause", 50])
 
     yield "fanout", calmest(settings, once)
 

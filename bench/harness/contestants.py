@@ -16,7 +16,8 @@ def target():
 
 
 def generator():
-    return str(target() / "a2abench")
+    """The load generator: A2ABENCH, or the release build."""
+    return os.environ.get("A2ABENCH", str(target() / "a2abench"))
 
 
 def nuncio():
@@ -47,7 +48,7 @@ def load(only=None, against=()):
     return chosen
 
 
-def build(contestants):
+def build(contestants, seeding=False):
     """Builds the generator and whoever takes part. Nothing is downloaded but packages of the registries."""
     # One package at a time: built together, they would share each other's
     # dependency features. a2a-rs asks for a newer compiler than it needs.
@@ -56,6 +57,8 @@ def build(contestants):
         cargo("build", "--release", "--locked", "--ignore-rust-version", "--package", package, at=HERE)
     if "NUNCIO" not in os.environ and any(c["name"] in OURS for c in contestants):
         cargo("build", "--release", "--locked", "--package", "nuncio", at=ROOT)
+    if seeding:
+        cargo("build", "--release", "--locked", "--package", "xtask", at=ROOT)
     for contestant in contestants:
         for command in contestant["build"]:
             subprocess.run(command, check=True)

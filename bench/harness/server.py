@@ -12,8 +12,9 @@ import urllib.request
 
 from . import contestants
 
-SERVER_CORE = os.environ.get("SERVER_CORE", "0")
-CLIENT_CORE = os.environ.get("CLIENT_CORE", "1")
+CORES = sorted(os.sched_getaffinity(0))
+SERVER_CORE = os.environ.get("SERVER_CORE", str(CORES[0]))
+CLIENT_CORE = os.environ.get("CLIENT_CORE", str(CORES[-1]))
 
 # Thousands of streams need as many descriptors, on both sides.
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)

@@ -18,11 +18,14 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts the release build on core 0. Finished tasks stay for a few seconds only, so that the store is bounded.
+    /// Starts the binary that was built beside this one, on core 0. Finished tasks stay for a few seconds only, so that the store is bounded.
     pub(super) fn start(store: &str) -> Result<Self> {
         let data = tempfile::tempdir()?;
+        let binary = std::env::current_exe()?.with_file_name("nuncio");
         let mut child = Command::new("taskset")
-            .args(["-c", "0", "target/release/nuncio", "serve", "--port", "0", "--store", store, "--data-dir"])
+            .args(["-c", "0"])
+            .arg(binary)
+            .args(["serve", "--port", "0", "--store", store, "--data-dir"])
             .arg(data.path())
             .env("NUNCIO_LOG", "json")
             .env("NUNCIO_RETENTION", "20s")
