@@ -1,16 +1,18 @@
 //! What one, two and three servers do on one PostgreSQL, in one run: calls per second, and what each part works for a call.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use futures_util::StreamExt;
 use nuncio_client::{Binding, Client, Options};
+use nuncio_protocol::{Message, Part, SendMessageRequest};
 use nuncio_tests::{Bus, Cluster, Postgres, cpu_seconds, use_binary};
-
-use crate::transports::{call, median};
 
 /// Medians of so many rounds, in each of which every number of servers has its turn.
 const ROUNDS: usize = 3;
+const CALLERS: usize = 16;
 const CASES: [(&str, &str, usize); 2] =
     [("SendMessage", "lorem ipsum", 4_000), ("stream of 100 chunks", "stream 100", 200)];
 
@@ -86,4 +88,36 @@ async fn measure(cluster: &Cluster, postgres: &Postgres, text: &str, count: usiz
     let calls = f64::from(u32::try_from(count * cluster.replicas.len())?);
     let [servers, postgres, redis] = std::array::from_fn(|n| (after[n] - before[n]) * 1e6 / calls);
     Ok(Cost { per_second: calls / took, servers, postgres, redis })
+}
+
+/// So many calls, from all callers at once.
+async fn call(client: &Client, text: &str, count: usize, streams: bool) -> Result<()> {
+    let text: Arc<str> = text.into();
+    let callers = (0..CALLERS).map(|_| {
+        let (client, text) = (client.clone(), text.clone());
+        tokio::spawn(async move {
+            for _ in 0..count / CALLERS {
+                let message = Some(Message::from_user(vec![Part::text(&*text)]));
+                let request = SendMessageRequest { message, ..SendMessageRequest::default() };
+                if streams {
+                    let mut events = client.stream(request).await?;
+                    while let Some(event) = events.next().await {
+                        event?;
+                    }
+                } else {
+                    client.send(request).await?;
+                }
+            }
+            anyhow::Ok(())
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await??;
+    }
+    Ok(())
+}
+
+fn median(costs: &mut [f64]) -> f64 {
+    costs.sort_by(f64::total_cmp);
+    costs[costs.len() / 2]
 }
