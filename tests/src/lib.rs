@@ -6,9 +6,10 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 pub use serde_json::{Value, json};
 
 pub mod raw;
@@ -145,7 +146,7 @@ impl Server {
 
     /// The end of its log.
     pub fn last_words(&self) -> String {
-        let said = self.said.lock().expect("nobody fails with it");
+        let said = self.said.lock();
         said.iter().map(|line| format!("{line}\n")).collect()
     }
 
@@ -411,7 +412,7 @@ fn read_port(mut log: BufReader<ChildStderr>, said: &Log) -> Result<u16, String>
                     if echo {
                         eprintln!("{line}");
                     }
-                    let mut said = said.lock().expect("nobody fails with it");
+                    let mut said = said.lock();
                     if said.len() == LINES {
                         said.pop_front();
                     }

@@ -158,11 +158,8 @@ async fn the_key_of_a_trimmed_task_is_free_once() {
             made += usize::from(!matches!(create.await.unwrap(), Created::Known(..)));
         }
         assert_eq!(made, 1);
-        let (key, _) = store
-            .find_key(&Scope::default(), &IdempotencyKey { key: "k".into(), since: 0 })
-            .await
-            .unwrap()
-            .unwrap();
+        let (key, _) =
+            store.find_key(&Scope::default(), &IdempotencyKey { key: "k".into(), since: 0 }).await.unwrap().unwrap();
         let (last, mut heard) = watch::channel(Ok(0));
         store.append(Append { state: Some(State(3)), ..event(key, 2, &Arc::new(Last(last))) });
         heard.wait_for(|last| *last == Ok(2)).await.unwrap();
