@@ -17,6 +17,8 @@ use crate::store::{Node, Seq, TaskKey};
 
 pub mod postgres;
 pub mod redis;
+#[cfg(test)]
+mod tests;
 mod words;
 
 pub use self::postgres::PostgresBus;

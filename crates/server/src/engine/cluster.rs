@@ -66,6 +66,8 @@ pub(crate) struct Cluster {
     /// Letters and cancellations that are being seen to.
     letters: Mutex<HashSet<LetterId>>,
     cancels: Mutex<HashSet<TaskKey>>,
+    /// Tasks whose turns broke off here at rest, perhaps with their leases still held.
+    idle: Mutex<HashSet<TaskKey>>,
     /// Leases of turns that have come to rest, which the store did not take back yet.
     unreleased: Mutex<Map<TaskKey, i64>>,
 }
@@ -91,6 +93,7 @@ impl Cluster {
             rings: Mutex::default(),
             letters: Mutex::default(),
             cancels: Mutex::default(),
+            idle: Mutex::default(),
             unreleased: Mutex::default(),
         }))
     }

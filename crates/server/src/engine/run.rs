@@ -47,6 +47,9 @@ impl Engine {
         if let Some(next) = next {
             self.start(next);
         }
+        if lease.is_some() {
+            self.place_is_free();
+        }
     }
 
     /// Lets another turn run in place of one that waits for an answer.

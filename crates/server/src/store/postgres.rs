@@ -294,19 +294,20 @@ impl Store for PostgresStore {
     async fn check(&self) -> Result<(), StoreError> {
         let mut answers = Vec::new();
         for shard in &self.shards {
-            // What is known to fail need not be waited for.
-            if let Some(trouble) = shard.trouble.lock().clone() {
-                return Err(trouble);
-            }
             let (reply, answer) = oneshot::channel();
             shard.queue.push(Job::new(Work::Check(reply))).map_err(|_| StoreError::Closed)?;
             answers.push(answer);
         }
-        for answer in answers {
-            let late = || Err(self.at.failed("the database does not answer"));
-            match tokio::time::timeout(CHECK, answer).await {
+        for (shard, answer) in self.shards.iter().zip(answers) {
+            let trouble = shard.trouble.lock().clone();
+            // What is known to fail is not waited for as long.
+            let patience = if trouble.is_some() { CHECK / 5 } else { CHECK };
+            match tokio::time::timeout(patience, answer).await {
                 Ok(answer) => answer.unwrap_or(Err(StoreError::Closed))?,
-                Err(_) => return late(),
+                Err(_) => {
+                    let trouble = shard.trouble.lock().clone();
+                    return Err(trouble.unwrap_or_else(|| self.at.failed("the database does not answer")));
+                }
             }
         }
         Ok(())
@@ -339,6 +340,10 @@ impl Shared for PostgresStore {
 
     async fn leave(&self, node: &Node) -> Result<(), StoreError> {
         lease::leave(&self.pool, node).await
+    }
+
+    async fn clock(&self) -> Result<Micros, StoreError> {
+        lease::clock(&self.pool, &self.at).await
     }
 
     async fn nodes(&self) -> Result<Vec<Node>, StoreError> {

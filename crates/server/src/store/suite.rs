@@ -6,38 +6,47 @@
 // Panics are how a test reports.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
+mod errand;
 mod kit;
 mod lease;
 mod listing;
 mod log;
 mod push;
 mod session;
+mod shared;
 mod trim;
 
+pub use errand::*;
 pub use lease::*;
 pub use listing::*;
 pub use log::*;
 pub use push::*;
 pub use session::*;
+pub use shared::*;
 pub use trim::*;
 
 use std::sync::Arc;
 
 use super::Store;
 
-/// Runs every behaviour on a store of its own.
+/// Runs each behaviour on a store of its own.
+macro_rules! each {
+    ($factory:ident: $($behaviour:ident)*) => {$(
+        eprintln!("store: {}", stringify!($behaviour));
+        Box::pin($behaviour($factory().await)).await;
+    )*};
+}
+
+/// Runs every behaviour: those of all stores and, where servers share it, those of a shared one.
 pub async fn run_all<F, Fut>(factory: F)
 where
     F: Fn() -> Fut,
     Fut: Future<Output = Arc<dyn Store>>,
 {
-    macro_rules! each {
-        ($($behaviour:ident)*) => {$(
-            eprintln!("store: {}", stringify!($behaviour));
-            Box::pin($behaviour(factory().await)).await;
-        )*};
+    if factory().await.shared().is_some() {
+        run_shared(&factory).await;
     }
-    each! {
+    each! { factory:
         numbers_have_no_gaps
         a_task_can_come_with_its_next_events
         bodies_and_names_keep_every_byte
@@ -73,5 +82,31 @@ where
         trim_is_bounded
         a_healthy_store_says_so
         close_keeps_the_old_and_refuses_the_new
+    }
+}
+
+/// Runs the behaviours of stores that several servers share.
+pub async fn run_shared<F, Fut>(factory: F)
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Arc<dyn Store>>,
+{
+    each! { factory:
+        a_node_is_alive_while_it_beats
+        the_writer_of_a_task_is_known
+        a_context_has_one_turn_at_a_time
+        one_of_many_gets_the_context
+        a_living_writer_keeps_its_task
+        waiting_tasks_are_startable_one_per_context
+        what_rests_gives_its_context_back_when_its_node_is_gone
+        a_release_comes_after_what_was_written
+        the_load_of_a_caller_is_known
+        what_is_used_up_is_lent_again_with_time
+        a_letter_is_taken_with_its_event
+        a_letter_can_be_recalled_until_it_is_taken
+        a_cancellation_is_told_until_the_task_is_over
+        webhooks_are_in_the_hand_of_one_node
+        one_webhook_can_be_taken_in_hand
+        no_webhook_is_taken_twice
     }
 }

@@ -7,7 +7,7 @@ use nuncio_protocol::{Message, codec};
 use super::{Cluster, LOOK_EVERY};
 use crate::engine::live::{Incoming, Live};
 use crate::engine::{Engine, store_error};
-use crate::store::{Letter, LetterId, Order, State, StoreError, TaskKey};
+use crate::store::{AppendError, Letter, LetterId, Order, State, StoreError, TaskKey};
 
 impl Engine {
     /// Does what is asked, at a hint and once a second.
@@ -40,6 +40,13 @@ impl Engine {
                         cluster.letters.lock().remove(&id);
                     }
                 }
+            }
+        }
+        let idle: Vec<TaskKey> = cluster.idle.lock().iter().copied().collect();
+        for task in idle {
+            if self.schedule.control(task).is_none() {
+                self.give_up_idle(task).await?;
+                cluster.idle.lock().remove(&task);
             }
         }
         self.release_rest(cluster).await
@@ -130,15 +137,20 @@ impl Engine {
         let Some(cluster) = &self.cluster else { return };
         let state = State(live.committed().1.number());
         // Whoever has begun the next turn here already has another lease.
-        if live.broken().is_none() && live.epoch() == epoch && !state.is_active() && !state.is_final() {
-            cluster.unreleased.lock().insert(live.key(), epoch);
-            if let Err(error) = self.release_rest(cluster).await {
-                tracing::debug!(task = %live.id, %error, "a lease could not be given back; it is tried again");
+        let rests = live.epoch() == epoch && !state.is_active() && !state.is_final();
+        match live.broken() {
+            _ if !rests => {}
+            Some(AppendError::Fenced) => {}
+            // What could not be stored has broken the turn off: whether the task rests, the store knows.
+            Some(_) => {
+                cluster.idle.lock().insert(live.key());
             }
-        }
-        let stirred = cluster.work_at.lock().is_some_and(|at| at.elapsed() < super::work::STIRRED);
-        if stirred {
-            cluster.heard_work.notify_one();
+            None => {
+                cluster.unreleased.lock().insert(live.key(), epoch);
+                if let Err(error) = self.release_rest(cluster).await {
+                    tracing::debug!(task = %live.id, %error, "a lease could not be given back; it is tried again");
+                }
+            }
         }
     }
 

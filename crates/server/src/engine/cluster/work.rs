@@ -215,6 +215,15 @@ impl Engine {
         self.strand(live);
     }
 
+    /// A place is free: if work waits anywhere, it is looked for.
+    pub(in crate::engine) fn place_is_free(&self) {
+        if let Some(cluster) = &self.cluster
+            && cluster.work_at.lock().is_some_and(|at| at.elapsed() < STIRRED)
+        {
+            cluster.heard_work.notify_one();
+        }
+    }
+
     /// A task waits from now on for any node that has a place.
     pub(super) fn waits(&self, task: TaskKey, epoch: i64) {
         let Some(cluster) = &self.cluster else { return };

@@ -240,6 +240,10 @@ impl Shared for Line {
         over_the_line!(self, self.inner.leave(node))
     }
 
+    async fn clock(&self) -> Result<Micros, StoreError> {
+        over_the_line!(self, self.inner.clock())
+    }
+
     async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
         over_the_line!(self, self.inner.nodes())
     }

@@ -69,7 +69,12 @@ pub(super) fn config(id: &str, due: Option<Micros>) -> PushConfig {
     }
 }
 
-/// A webhook as this store gives it back: an embedded one does not say who has it in hand.
+/// The webhooks of a task, as [`kept`] has them.
+pub(super) async fn pushes(store: &dyn Store, task: TaskKey) -> Vec<PushConfig> {
+    store.pushes(task).await.unwrap().into_iter().map(|config| kept(store, config)).collect()
+}
+
+/// A webhook as it may be compared: in an embedded store it does not matter who has it in hand.
 pub(super) fn kept(store: &dyn Store, config: PushConfig) -> PushConfig {
     PushConfig { node: config.node.filter(|_| store.shared().is_some()), ..config }
 }
