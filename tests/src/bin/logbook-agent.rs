@@ -3,7 +3,7 @@
 //! It is asked to `work NAME CHUNKS MS`, and says `NAME.0`, `NAME.1`, … that far apart. A conversation is a file with the
 //! prompt and how often it was started. Each line of the log is `MICROS NAME ATTEMPT PID start|beat|end`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -47,8 +47,10 @@ fn work() -> std::io::Result<()> {
     };
     note("start")?;
     for chunk in first..chunks {
-        let mut file = File::create(&kept)?;
-        file.write_all(format!("{attempt} {chunk}\n{prompt}").as_bytes())?;
+        // Whole or not at all, whenever it is killed.
+        let new = kept.with_extension(std::process::id().to_string());
+        std::fs::write(&new, format!("{attempt} {chunk}\n{prompt}"))?;
+        std::fs::rename(&new, &kept)?;
         say(&format!("{name}.{chunk} "))?;
         std::thread::sleep(Duration::from_millis(pause));
         note("beat")?;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use nuncio_tests::{Value, installed, json};
 
-use crate::{SECRETS, file, key, run, seconds, shown, text, yaml};
+use crate::{SECRETS, file, key, said, seconds, shown, text, yaml};
 
 /// Every object, by kind.
 fn objects() -> Vec<Value> {
@@ -27,7 +27,8 @@ fn every_object_is_one_that_kubernetes_knows() {
     let folder = std::fs::read_dir(file("deploy/kubernetes")).unwrap();
     let files: Vec<_> =
         folder.map(|entry| entry.unwrap().path()).filter(|path| !path.ends_with("kustomization.yaml")).collect();
-    let out = run(command.args(&files));
+    let (out, err) = said(command.args(&files));
+    let out = out + &err;
     assert_eq!(out.matches(" passed for resource ").count(), objects().len(), "{out}");
     for object in objects() {
         let (namespace, kind) = (&object["metadata"]["namespace"], &object["kind"]);

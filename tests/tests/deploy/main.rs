@@ -10,7 +10,7 @@ mod proxy;
 mod unit;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use nuncio_tests::{Value, binary};
 
@@ -28,14 +28,18 @@ fn yaml(text: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 
-/// Runs a command to its end, which has to be a good one.
+/// What a command prints that has to end well.
 fn run(command: &mut Command) -> String {
-    let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().unwrap_or_else(|error| {
-        panic!("{command:?}: {error}");
-    });
-    let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    assert!(status.success(), "{command:?} ends with {status}:\n{out}{err}");
-    format!("{out}{err}")
+    said(command).0
+}
+
+/// The same, and what it says beside.
+fn said(command: &mut Command) -> (String, String) {
+    let done = command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let (out, err) = (text(done.stdout), text(done.stderr));
+    assert!(done.status.success(), "{command:?} ends with {}:\n{out}{err}", done.status);
+    (out, err)
 }
 
 /// The variables that the example configuration names, with values that fit.

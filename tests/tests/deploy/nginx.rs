@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nuncio_tests::PATIENCE;
 
-use crate::{run, text};
+use crate::{said, text};
 
 /// An nginx in front of three ports.
 pub(crate) struct Nginx {
@@ -49,8 +49,8 @@ impl Nginx {
         };
         let there = Command::new("nginx").arg("-v").output();
         there.expect("nginx is missing: apt-get install nginx");
-        let said = run(command().arg("-t"));
-        assert!(!said.contains("warn"), "{said}");
+        let (_, about) = said(command().arg("-t"));
+        assert!(!about.contains("warn"), "{about}");
         let child = command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let mut nginx = Self { child, port: free.port(), certificate: made.cert.pem(), folder };
         let until = Instant::now() + PATIENCE;

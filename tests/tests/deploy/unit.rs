@@ -4,7 +4,7 @@ use std::process::Command;
 
 use nuncio_tests::binary;
 
-use crate::{file, key, run, seconds, shown, text};
+use crate::{file, key, run, said, seconds, shown, text};
 
 /// The unit with the binary that is here.
 fn unit() -> (tempfile::TempDir, std::path::PathBuf) {
@@ -25,8 +25,8 @@ fn analyze() -> Command {
 #[test]
 fn systemd_finds_nothing_wrong_with_it() {
     let (_folder, path) = unit();
-    let said = run(analyze().args(["verify", "--man=no", "--recursive-errors=no"]).arg(path));
-    assert_eq!(said.lines().filter(|line| line.contains("nuncio.service")).count(), 0, "{said}");
+    let (_, about) = said(analyze().args(["verify", "--man=no", "--recursive-errors=no"]).arg(path));
+    assert_eq!(about.lines().filter(|line| line.contains("nuncio.service")).count(), 0, "{about}");
 }
 
 #[test]
