@@ -105,7 +105,7 @@ fn finished(n: u64, at: Micros) -> NewTask {
         state: State(TaskState::Submitted.number()),
         body,
         at,
-        lease: Lease { node: "seed".into(), until: 0 },
+        lease: Lease { node: "seed".into() },
         key: None,
         push: None,
         early: vec![
