@@ -61,7 +61,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
             logging::init(config::LogFormat::Auto, cli.debug);
             block_on(commands::card::run(args))
         }
-        Command::Push(args) => commands::push::run(args),
+        Command::Push(args) => block_on(commands::push::run(args)),
         Command::Config(args) => commands::config::run(args),
         Command::Completions(args) => commands::completions::run(args),
     }

@@ -3,13 +3,14 @@
 //! They are kept once per content and task; the log holds a URL, the size and the hash. Which task refers to
 //! which bytes is in the task's own events, and in its folder on the shelf, which goes when the task has gone.
 //!
-//! * [`ArtifactStore`]: the shelf, on disk or in memory.
+//! * [`ArtifactStore`]: the shelf, on disk, in memory or, where servers share one, in the database.
 //! * `attach`: large parts of an artifact become URLs.
 //! * `content`: what a URL of an artifact stands for.
 //! * `sweep`: folders of tasks that no longer exist are removed.
 
 mod attach;
 pub(crate) mod content;
+mod database;
 mod disk;
 mod hash;
 mod memory;
@@ -33,8 +34,10 @@ pub use attach::FileContent;
 pub(crate) use attach::Place;
 pub use hash::Hash;
 
-use crate::store::TaskKey;
+use crate::store::{PostgresStore, TaskKey};
 use crate::workspace::parts::hex;
+pub use database::Pieces;
+use database::Database;
 use disk::Disk;
 use memory::Memory;
 
@@ -108,6 +111,8 @@ pub enum Blob {
     Bytes(Bytes),
     /// On disk.
     File(Arc<File>, u64),
+    /// In the database.
+    Pieces(Arc<Pieces>),
 }
 
 impl Blob {
@@ -116,6 +121,7 @@ impl Blob {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::File(_, size) => *size,
+            Self::Pieces(pieces) => pieces.size(),
         }
     }
 }
@@ -132,6 +138,7 @@ pub struct ArtifactStore {
 enum Shelf {
     Disk(Disk),
     Memory(Memory),
+    Database(Database),
 }
 
 /// The folder of a task. No other task, not even of another database, ever has the same.
@@ -151,12 +158,21 @@ impl ArtifactStore {
         Self { shelf: Shelf::Memory(Memory::new(most)), swept: Mutex::default() }
     }
 
+    /// A shelf in the database that servers share.
+    pub fn in_database(store: Arc<PostgresStore>) -> Self {
+        Self { shelf: Shelf::Database(Database::new(store)), swept: Mutex::default() }
+    }
+
     /// Keeps some bytes for a task. When this returns, they are durable.
     pub async fn put(self: &Arc<Self>, key: TaskKey, id: &TaskId, bytes: Bytes) -> io::Result<Stored> {
         let folder = folder(key, id);
+        if let Shelf::Database(database) = &self.shelf {
+            return database.put(&folder, bytes).await;
+        }
         self.blocking(move |shelf| match shelf {
             Shelf::Disk(disk) => disk.put(&folder, &*bytes, u64::MAX),
             Shelf::Memory(memory) => memory.put(folder, bytes),
+            Shelf::Database(_) => Err(elsewhere()),
         })
         .await
     }
@@ -164,9 +180,13 @@ impl ArtifactStore {
     /// Keeps the content of a file, of at most `most` bytes, from where it is read to its end.
     pub async fn put_file(self: &Arc<Self>, key: TaskKey, id: &TaskId, file: File, most: u64) -> io::Result<Stored> {
         let folder = folder(key, id);
+        if let Shelf::Database(database) = &self.shelf {
+            return database.put_file(&folder, file, most).await;
+        }
         self.blocking(move |shelf| match shelf {
             Shelf::Disk(disk) => disk.put(&folder, file, most),
             Shelf::Memory(memory) => memory.put_file(folder, file, most),
+            Shelf::Database(_) => Err(elsewhere()),
         })
         .await
     }
@@ -174,9 +194,13 @@ impl ArtifactStore {
     /// A content that was kept for this task; `None` for one that was not.
     pub async fn get(self: &Arc<Self>, key: TaskKey, id: &TaskId, sha256: Hash) -> io::Result<Option<Blob>> {
         let folder = folder(key, id);
+        if let Shelf::Database(database) = &self.shelf {
+            return database.get(&folder, sha256).await;
+        }
         self.blocking(move |shelf| match shelf {
             Shelf::Disk(disk) => disk.get(&folder, sha256),
             Shelf::Memory(memory) => Ok(memory.get(&folder, sha256)),
+            Shelf::Database(_) => Err(elsewhere()),
         })
         .await
     }
@@ -185,27 +209,40 @@ impl ArtifactStore {
     pub fn path(&self, key: TaskKey, id: &TaskId, sha256: Hash) -> Option<PathBuf> {
         match &self.shelf {
             Shelf::Disk(disk) => Some(disk.path(&folder(key, id), sha256)),
-            Shelf::Memory(_) => None,
+            Shelf::Memory(_) | Shelf::Database(_) => None,
         }
     }
 
-    /// The folders to which nothing was added since, in order.
-    async fn untouched_since(self: &Arc<Self>, then: SystemTime) -> io::Result<Vec<String>> {
+    /// The folders to which nothing was added since, in order; of a database, at most so many behind `after`.
+    async fn untouched_since(
+        self: &Arc<Self>,
+        then: SystemTime,
+        after: &str,
+        most: usize,
+    ) -> io::Result<Vec<String>> {
+        if let Shelf::Database(database) = &self.shelf {
+            return database.untouched_since(then, after, most).await;
+        }
         self.blocking(move |shelf| match shelf {
             Shelf::Disk(disk) => disk.untouched_since(then),
             Shelf::Memory(memory) => Ok(memory.untouched_since(then)),
+            Shelf::Database(_) => Err(elsewhere()),
         })
         .await
     }
 
     /// Removes a folder, and the contents that no other one holds.
     async fn remove(self: &Arc<Self>, folder: String) -> io::Result<()> {
+        if let Shelf::Database(database) = &self.shelf {
+            return database.remove(&folder).await;
+        }
         self.blocking(move |shelf| match shelf {
             Shelf::Disk(disk) => disk.remove(&folder),
             Shelf::Memory(memory) => {
                 memory.remove(&folder);
                 Ok(())
             }
+            Shelf::Database(_) => Err(elsewhere()),
         })
         .await
     }
@@ -218,4 +255,9 @@ impl ArtifactStore {
         let this = self.clone();
         tokio::task::spawn_blocking(move || work(&this.shelf)).await.map_err(io::Error::other)?
     }
+}
+
+/// The database does not block, so nothing of it comes this way.
+fn elsewhere() -> io::Error {
+    io::Error::other("the database is not asked in this way")
 }

@@ -28,6 +28,7 @@ use bytes::Bytes;
 use nuncio_protocol::{ContextId, PushId, TaskId};
 
 pub mod memory;
+pub mod operator;
 mod packed;
 pub mod postgres;
 pub mod sqlite;

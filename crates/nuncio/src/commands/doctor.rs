@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use nuncio_server::auth::validity;
 use nuncio_server::metrics::Metrics;
-use nuncio_server::store::Store;
 use nuncio_server::tls::read_certificates;
 use nuncio_server::{UnixOptions, UnixSocket};
 use tokio::net::TcpListener;
@@ -89,11 +88,17 @@ async fn store(config: &Config) -> Result<String, String> {
     if config.store == config::Store::Sqlite && !config.data_dir.join("nuncio.db").exists() {
         return Ok("none yet: the first start makes it".into());
     }
-    let opened = serve::open_store(config, &Metrics::new()).await;
-    let store: std::sync::Arc<dyn Store> = opened.map_err(|failure| failure.to_string())?;
-    let checked = store.check().await.map_err(|error| error.to_string());
-    store.close().await;
-    checked.map(|()| "opens, and takes writes".into())
+    let opened = serve::open_store(config, &Metrics::new()).await.map_err(|failure| failure.to_string())?;
+    let checked = opened.store.check().await.map_err(|error| error.to_string());
+    let examined = match &opened.postgres {
+        None => Ok(None),
+        Some(postgres) => postgres.examine().await.map(Some).map_err(|error| error.to_string()),
+    };
+    opened.store.close().await;
+    checked?;
+    let Some(found) = examined? else { return Ok("opens, and takes writes".into()) };
+    let text = format!("opens, and takes writes: {}", found.about);
+    if found.warnings.is_empty() { Ok(text) } else { Err(format!("{text}; {}", found.warnings.join("; "))) }
 }
 
 /// How far apart clocks may be: webhooks are tried again and events are stamped by the clock of each server.

@@ -1,44 +1,46 @@
 //! `nuncio push list | dead | replay | rotate-key`: the operator's view of webhooks, beside a server that may be running.
 
-use std::path::PathBuf;
-
 use nuncio_protocol::{TaskState, Timestamp};
-use nuncio_server::store::sqlite::{Operator, OperatorPush, Which};
+use nuncio_server::store::operator::{Operator, OperatorPush, Which};
 use nuncio_server::store::{StoreError, WAITING};
 use serde_json::{Value as Json, json};
 
 use crate::cli::{PushArgs, PushCommand, PushListArgs, PushOutput, PushReplayArgs, ServeArgs};
-use crate::config;
+use crate::commands::serve::store_password;
+use crate::config::{self, Config};
 use crate::failure::{Failure, Kind};
 use crate::output::{print, warn};
 
 mod rotate;
 
 /// Runs the command.
-pub(crate) fn run(args: &PushArgs) -> Result<(), Failure> {
+pub(crate) async fn run(args: &PushArgs) -> Result<(), Failure> {
     match &args.command {
-        PushCommand::List(args) => show(args, Which::Open),
-        PushCommand::Dead(args) => show(args, Which::Dead),
-        PushCommand::Replay(args) => replay(args),
-        PushCommand::RotateKey(args) => rotate::run(args),
+        PushCommand::List(args) => show(args, Which::Open).await,
+        PushCommand::Dead(args) => show(args, Which::Dead).await,
+        PushCommand::Replay(args) => replay(args).await,
+        PushCommand::RotateKey(args) => rotate::run(args).await,
     }
 }
 
-fn open(args: &ServeArgs) -> Result<Operator, Failure> {
-    open_in(args).map(|(operator, _)| operator)
+async fn open(args: &ServeArgs) -> Result<Operator, Failure> {
+    open_in(args).await.map(|(operator, _)| operator)
 }
 
-/// The database, and the folder that it is in.
-fn open_in(args: &ServeArgs) -> Result<(Operator, PathBuf), Failure> {
+/// The database, and the configuration that names it.
+async fn open_in(args: &ServeArgs) -> Result<(Operator, Config), Failure> {
     let loaded = config::load(args)?;
     warn(&loaded.warnings);
-    if loaded.config.store == config::Store::Memory {
-        let text = "webhooks of a store in memory can be seen in the metrics of its server only";
-        return Err(Failure::usage(vec![text.to_owned()]));
-    }
-    let folder = loaded.config.data_dir;
-    let operator = Operator::open(&folder.join("nuncio.db")).map_err(|error| failed(&error))?;
-    Ok((operator, folder))
+    let config = loaded.config;
+    let operator = match &config.store {
+        config::Store::Memory => {
+            let text = "webhooks of a store in memory can be seen in the metrics of its server only";
+            return Err(Failure::usage(vec![text.to_owned()]));
+        }
+        config::Store::Sqlite => Operator::sqlite(&config.data_dir.join("nuncio.db")),
+        config::Store::Postgres(url) => Operator::postgres(url.expose(), store_password(&config)?.as_deref()).await,
+    };
+    Ok((operator.map_err(|error| failed(&error))?, config))
 }
 
 fn failed(error: &StoreError) -> Failure {
@@ -46,9 +48,10 @@ fn failed(error: &StoreError) -> Failure {
     Failure::new(kind, error.to_string())
 }
 
-fn show(args: &PushListArgs, which: Which) -> Result<(), Failure> {
+async fn show(args: &PushListArgs, which: Which) -> Result<(), Failure> {
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
-    let found = open(&args.serve)?.list(which, args.task_id.as_deref(), limit).map_err(|error| failed(&error))?;
+    let found = open(&args.serve).await?.list(which, args.task_id.as_deref(), limit).await;
+    let found = found.map_err(|error| failed(&error))?;
     match args.output {
         PushOutput::Json => {
             let all: Vec<Json> = found.iter().map(describe).collect();
@@ -58,13 +61,14 @@ fn show(args: &PushListArgs, which: Which) -> Result<(), Failure> {
     }
 }
 
-fn replay(args: &PushReplayArgs) -> Result<(), Failure> {
-    let operator = open(&args.serve)?;
-    let dead = operator.list(Which::Dead, args.task_id.as_deref(), usize::MAX).map_err(|error| failed(&error))?;
+async fn replay(args: &PushReplayArgs) -> Result<(), Failure> {
+    let operator = open(&args.serve).await?;
+    let dead = operator.list(Which::Dead, args.task_id.as_deref(), usize::MAX).await;
+    let dead = dead.map_err(|error| failed(&error))?;
     let meant = |webhook: &&OperatorPush| args.config_id.as_deref().is_none_or(|id| webhook.config.id.as_str() == id);
     let mut replayed = 0;
     for webhook in dead.iter().filter(meant) {
-        if operator.replay(webhook).map_err(|error| failed(&error))? {
+        if operator.replay(webhook).await.map_err(|error| failed(&error))? {
             replayed += 1;
         }
     }

@@ -15,6 +15,7 @@ use nuncio_server::push::guard::{Guard, Openings};
 use nuncio_server::push::keyring::{KeyError, Keyring};
 use nuncio_server::push::sign::Signer;
 use nuncio_server::push::{PushEvents, PushOptions, Queue, RedisOptions, Retry};
+use nuncio_server::store::operator::KeyKind;
 use nuncio_server::store::{
     Durability, MemoryStore, OnCommit, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store, StoreError,
 };
@@ -34,9 +35,9 @@ mod ways;
 /// Runs the command.
 pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failure> {
     let metrics = Metrics::new();
-    let store = open_store(config, &metrics).await?;
-    let artifacts = open_artifacts(config).await?;
-    let listeners = ways::open(config, &*store).await?;
+    let opened = open_store(config, &metrics).await?;
+    let artifacts = open_artifacts(config, &opened).await?;
+    let listeners = ways::open(config, &*opened.store).await?;
     let http = listeners.http.as_ref().map(TcpListener::local_addr).transpose();
     let address = http.map_err(|error| Failure::failed(error.to_string()))?;
     let kin = agents::kin(config);
@@ -47,18 +48,31 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     let roster = agents::roster(config, &kin).await.map_err(|text| Failure::usage(vec![text]))?;
     let mut options = options(config, artifacts, door::auth(config)?);
     options.tls = door::tls(config)?;
-    options.engine.push = push(config, address)?;
-    options.engine.bus = bus::open(config, &*store)?;
+    options.engine.push = push(config, address, &opened).await?;
+    options.engine.bus = bus::open(config, &*opened.store)?;
     options.card.signing = trust::signing(config)?;
     options.audit = trust::audit(config)?;
-    let server = Server::with_agents(roster, store, options, metrics);
+    let server = Server::with_agents(roster, opened.store, options, metrics);
     ways::announce(config, address);
     door::reload_on_hangup(server.reloader());
     server.run(listeners, stop_signal()).await.map_err(|error| Failure::failed(error.to_string()))
 }
 
+/// A store, and what it is beyond one.
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    /// The same, if it is one that servers share.
+    pub(crate) postgres: Option<Arc<PostgresStore>>,
+}
+
+impl Opened {
+    fn embedded(store: impl Store) -> Self {
+        Self { store: Arc::new(store), postgres: None }
+    }
+}
+
 /// Opens the store that the configuration names.
-pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<dyn Store>, Failure> {
+pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Result<Opened, Failure> {
     let durability = match config.durability {
         config::Durability::Full => Durability::Full,
         config::Durability::Normal => Durability::Normal,
@@ -66,16 +80,19 @@ pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Resul
     let metrics = metrics.clone();
     let on_commit: Option<OnCommit> = Some(Arc::new(move |events, time| metrics.commit(events, time)));
     let opened = match &config.store {
-        config::Store::Memory => return Ok(Arc::new(MemoryStore::new())),
+        config::Store::Memory => return Ok(Opened::embedded(MemoryStore::new())),
         config::Store::Sqlite => {
             let path = config.data_dir.join("nuncio.db");
             let options = SqliteOptions { durability, on_commit, ..SqliteOptions::default() };
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, options)).await;
-            opened.map_err(|error| Failure::failed(error.to_string()))?.map(|store| Arc::new(store) as Arc<dyn Store>)
+            opened.map_err(|error| Failure::failed(error.to_string()))?.map(Opened::embedded)
         }
         config::Store::Postgres(url) => {
             let options = postgres_options(config, durability, on_commit)?;
-            PostgresStore::open(url.expose(), options).await.map(|store| Arc::new(store) as Arc<dyn Store>)
+            PostgresStore::open(url.expose(), options).await.map(|store| {
+                let store = Arc::new(store);
+                Opened { store: store.clone(), postgres: Some(store) }
+            })
         }
     };
     opened.map_err(|error| match error {
@@ -101,22 +118,40 @@ pub(crate) fn postgres_options(
     Ok(PostgresOptions { durability, password, patience: config.lease_ttl, on_commit })
 }
 
-/// Opens the folder for the files of artifacts; tasks in memory have theirs in memory.
-async fn open_artifacts(config: &Config) -> Result<Artifacts, Failure> {
-    let path = match (&config.artifact_dir, &config.store) {
-        (Some(path), _) => path.clone(),
-        (None, config::Store::Memory) => return Ok(Artifacts::default()),
-        (None, _) => config.data_dir.join("artifacts"),
+/// The password of the database, if it has a file of its own.
+pub(crate) fn store_password(config: &Config) -> Result<Option<String>, Failure> {
+    let read = config.store_password_file.as_ref().map(|path| read_secret(path)).transpose();
+    read.map_err(|what| Failure::usage(vec![format!("store-password-file: {what}")]))
+}
+
+/// Opens the folder for the files of artifacts; tasks in memory have theirs in memory, those in PostgreSQL have them there.
+async fn open_artifacts(config: &Config, opened: &Opened) -> Result<Artifacts, Failure> {
+    let folder = match (&config.artifact_dir, &config.store) {
+        (Some(path), _) => Some(path.clone()),
+        (None, config::Store::Memory | config::Store::Postgres(_)) => None,
+        (None, config::Store::Sqlite) => Some(config.data_dir.join("artifacts")),
     };
-    let at = path.display().to_string();
-    let opened = tokio::task::spawn_blocking(move || ArtifactStore::open(path)).await;
-    let opened = opened.map_err(|error| Failure::failed(error.to_string()))?;
-    let store = opened.map_err(|error| Failure::failed(format!("{at}: {error}")))?;
-    let inline_max = usize::try_from(config.artifact_inline_max).unwrap_or(usize::MAX);
-    let mut artifacts = Artifacts::new(store);
-    artifacts.inline_max = inline_max;
+    let mut artifacts = match (folder, &opened.postgres) {
+        (Some(path), _) => {
+            let at = path.display().to_string();
+            let opened = tokio::task::spawn_blocking(move || ArtifactStore::open(path)).await;
+            let opened = opened.map_err(|error| Failure::failed(error.to_string()))?;
+            Artifacts::new(opened.map_err(|error| Failure::failed(format!("{at}: {error}")))?)
+        }
+        (None, Some(postgres)) => Artifacts::new(ArtifactStore::in_database(postgres.clone())),
+        (None, None) => Artifacts::default(),
+    };
+    artifacts.inline_max = inline_max(config);
     artifacts.file_urls = config.artifact_file_urls;
     Ok(artifacts)
+}
+
+/// The largest file that events carry. Where nobody could download one, that is as much as a request may have too.
+fn inline_max(config: &Config) -> usize {
+    let can_download = config.has_http_port() || config.public_url.is_some() || config.artifact_file_urls;
+    // In JSON, three bytes are four characters.
+    let most = if can_download { 0 } else { config.max_body / 4 * 3 };
+    usize::try_from(config.artifact_inline_max.max(most)).unwrap_or(usize::MAX)
 }
 
 fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOptions {
@@ -186,7 +221,11 @@ fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOp
 }
 
 /// How webhooks are served, if they are.
-fn push(config: &Config, address: Option<SocketAddr>) -> Result<Option<PushOptions>, Failure> {
+async fn push(
+    config: &Config,
+    address: Option<SocketAddr>,
+    opened: &Opened,
+) -> Result<Option<PushOptions>, Failure> {
     if !config.push_notifications {
         return Ok(None);
     }
@@ -217,16 +256,25 @@ fn push(config: &Config, address: Option<SocketAddr>) -> Result<Option<PushOptio
     let unusable = |error: KeyError| Failure::new(Kind::Usage, error.to_string());
     // What is only in memory has no key on the disk either.
     if config.store != config::Store::Memory {
-        let keyring = Keyring::open_in(&config.data_dir, environment).map_err(unusable)?;
+        let folder = config.keyring_dir.as_ref().unwrap_or(&config.data_dir);
+        let keyring = Keyring::open_in(folder, environment).map_err(unusable)?;
+        agree(opened, KeyKind::Keyring, keyring.fingerprints()).await?;
         options.keyring = Some(Arc::new(keyring));
         let own = || Some(format!("{}://{}", door::scheme(config), address?));
         let issuer = config.public_url.clone().or_else(own);
         let issuer = issuer.unwrap_or_else(|| "nuncio".to_owned());
-        let signer = Signer::open_in(&config.data_dir, environment, issuer).map_err(unusable)?;
+        let signer = Signer::open_in(folder, environment, issuer).map_err(unusable)?;
+        agree(opened, KeyKind::Signing, signer.fingerprints()).await?;
         options.signer = Some(Arc::new(signer));
     }
     options.queue = queue(config, address)?;
     Ok(Some(options))
+}
+
+/// Whether this server has the keys of the others on its store.
+async fn agree(opened: &Opened, kind: KeyKind, keys: Vec<(String, String)>) -> Result<(), Failure> {
+    let Some(postgres) = &opened.postgres else { return Ok(()) };
+    postgres.agree(kind, &keys).await.map_err(|error| Failure::new(Kind::Usage, error.to_string()))
 }
 
 /// Where the jobs of webhooks are, if not in this process.

@@ -183,9 +183,9 @@ keys! {
     ["agents"] agents: Vec<AgentEntry>, AgentList;
     /// How long an idle conversation keeps its agent running.
     ["context-idle-timeout"] context_idle_timeout: Duration, Time { zero: false }, "1h";
-    /// Largest file that an event carries itself. Larger ones are downloaded from `/artifacts/…`.
+    /// Largest file that an event carries itself. Larger ones are downloaded from `/artifacts/…`; where no HTTP port is open, events carry all that fit into `max-body`.
     ["artifact-inline-max"] artifact_inline_max: u64, Size { min: 0, max: 1 << 30 }, "256KiB";
-    /// Directory for files of artifacts. Without it, `artifacts` below `data-dir`; with `store: memory`, they are in memory.
+    /// Directory for files of artifacts. Without it, `artifacts` below `data-dir`; with `store: memory`, they are in memory, and with PostgreSQL in the database.
     ["artifact-dir"] artifact_dir: Option<PathBuf>, Maybe(Path);
     /// How the URL of a stored file begins: `http`, or `file` for clients on the same machine.
     ["artifact-urls"] artifact_file_urls: bool, Choice { what: "value", names: &[("http", false), ("file", true)] }, "http";
@@ -209,6 +209,8 @@ keys! {
     ["store-password-file"] store_password_file: Option<PathBuf>, Maybe(Path);
     /// Directory for the database and other files.
     ["data-dir", "persistence-dir"] data_dir: PathBuf, Path, "~/.nuncio";
+    /// Directory for the keys that seal the secrets of webhooks and sign notifications. Without it, `data-dir`. Servers that share a store need the same keys.
+    ["keyring-dir"] keyring_dir: Option<PathBuf>, Maybe(Path);
     /// What an acknowledged event survives: `full` a power cut, `normal` a crash of the process.
     ["durability"] durability: Durability, Choice {
         what: "durability", names: &[("full", Durability::Full), ("normal", Durability::Normal)],

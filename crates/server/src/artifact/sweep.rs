@@ -19,9 +19,10 @@ impl ArtifactStore {
     /// how many tasks had files to remove.
     pub async fn sweep(self: &Arc<Self>, store: &dyn Store, age: Duration) -> io::Result<usize> {
         let Some(then) = SystemTime::now().checked_sub(age) else { return Ok(0) };
-        let mut old = self.untouched_since(then).await?;
         // Open tasks stay however old they are: they must not keep the sweep from the others.
-        let start = { old.partition_point(|name| *name <= *self.swept.lock()) };
+        let swept = self.swept.lock().clone();
+        let mut old = self.untouched_since(then, &swept, MOST).await?;
+        let start = old.partition_point(|name| *name <= swept);
         old.rotate_left(start);
         old.truncate(MOST);
         let mut removed = 0;

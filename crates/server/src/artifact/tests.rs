@@ -1,4 +1,4 @@
-//! Both shelves keep the same promises.
+//! All shelves keep the same promises.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,7 +12,8 @@ use nuncio_protocol::{Artifact, ArtifactId, Content, Part, Task, TaskId, json};
 
 use super::content::{Held, find};
 use super::{ArtifactStore, Artifacts, Blob, FILE, FileContent, Hash, Place, Stored};
-use crate::store::{Created, Lease, MemoryStore, NewTask, Scope, State, Store, TaskKey};
+use crate::store::postgres::tests::server;
+use crate::store::{Created, Lease, MemoryStore, NewTask, PostgresOptions, PostgresStore, Scope, State, Store, TaskKey};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
@@ -22,8 +23,27 @@ fn shelves() -> (tempfile::TempDir, [Arc<ArtifactStore>; 2]) {
     (dir, [Arc::new(disk), Arc::new(ArtifactStore::in_memory(1 << 20))])
 }
 
-fn content(blob: &Blob) -> Vec<u8> {
+/// With the one in a database.
+async fn all_shelves() -> (tempfile::TempDir, Vec<Arc<ArtifactStore>>) {
+    let (dir, shelves) = shelves();
+    let store = PostgresStore::open(&server().database(), PostgresOptions::default()).await.expect("opened");
+    let mut all = Vec::from(shelves);
+    all.push(Arc::new(ArtifactStore::in_database(Arc::new(store))));
+    (dir, all)
+}
+
+async fn content(blob: &Blob) -> Vec<u8> {
     match blob {
+        Blob::Pieces(pieces) => {
+            let mut bytes = Vec::new();
+            while (bytes.len() as u64) < pieces.size() {
+                // Pieces of an odd size, across those that are stored.
+                let more = pieces.read(bytes.len() as u64, 100_003).await.expect("read");
+                assert!(!more.is_empty(), "all of it is there");
+                bytes.extend_from_slice(&more);
+            }
+            bytes
+        }
         Blob::Bytes(bytes) => bytes.to_vec(),
         Blob::File(file, size) => {
             let mut bytes = vec![0; usize::try_from(*size).expect("small")];
@@ -44,14 +64,14 @@ fn files(dir: &Path) -> Vec<std::path::PathBuf> {
 
 #[tokio::test]
 async fn what_is_put_for_a_task_is_there_for_that_task_alone() {
-    let (_dir, shelves) = shelves();
+    let (_dir, shelves) = all_shelves().await;
     let (one, other) = (TaskId::from("../../one"), TaskId::from("other"));
     for shelf in shelves {
         let stored = shelf.put(TaskKey(1), &one, "hello".into()).await.expect("kept");
         let name = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
         assert_eq!((stored.sha256.to_string().as_str(), stored.size), (name, 5));
         let got = shelf.get(TaskKey(1), &one, stored.sha256).await.expect("read").expect("there");
-        assert_eq!((got.size(), content(&got)), (5, b"hello".to_vec()));
+        assert_eq!((got.size(), content(&got).await), (5, b"hello".to_vec()));
         for (key, id) in [(2, &other), (1, &other), (2, &one)] {
             assert!(shelf.get(TaskKey(key), id, stored.sha256).await.expect("read").is_none(), "{key} {id}");
         }
@@ -85,14 +105,17 @@ async fn equal_contents_are_kept_once_and_nobody_else_can_read_them() {
 
 #[tokio::test]
 async fn files_are_copied_up_to_a_limit() {
-    let (dir, shelves) = shelves();
+    let (dir, shelves) = all_shelves().await;
     let path = dir.path().join("source");
-    fs::write(&path, vec![b'x'; 300 << 10]).expect("written");
+    let source: Vec<u8> = (0..=250).cycle().take(700 << 10).collect();
+    fs::write(&path, &source).expect("written");
     for shelf in shelves {
         let open = || fs::File::open(&path).expect("there");
         let id = TaskId::from("t");
         let stored = shelf.put_file(TaskKey(1), &id, open(), 1 << 20).await.expect("kept");
-        assert_eq!(stored.size, 300 << 10);
+        assert_eq!(stored.size, 700 << 10);
+        let got = shelf.get(TaskKey(1), &id, stored.sha256).await.expect("read").expect("there");
+        assert!(content(&got).await == source);
         let error = shelf.put_file(TaskKey(1), &id, open(), 1000).await.expect_err("too large");
         assert_eq!(error.kind(), ErrorKind::FileTooLarge);
     }
@@ -130,7 +153,7 @@ async fn new_task(store: &MemoryStore, id: &str, state: u8, at: i64) -> TaskKey 
 
 #[tokio::test]
 async fn files_go_with_their_task_and_not_before() {
-    let (dir, shelves) = shelves();
+    let (dir, shelves) = all_shelves().await;
     for shelf in shelves {
         let store = MemoryStore::new();
         let gone = new_task(&store, "gone", State(3).0, 1).await;
@@ -172,6 +195,34 @@ async fn open_tasks_do_not_keep_the_sweep_from_others() {
         removed += shelf.sweep(&store, MOMENT).await.expect("swept");
     }
     assert_eq!(removed, 10);
+}
+
+/// Tasks that get and lose the same content at the same time, on several servers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_content_that_comes_and_goes_is_whole_or_not_there() {
+    let url = server().database();
+    let mut workers = Vec::new();
+    for n in 0..4 {
+        let store = PostgresStore::open(&url, PostgresOptions::default()).await.expect("opened");
+        let shelf = Arc::new(ArtifactStore::in_database(Arc::new(store)));
+        workers.push(tokio::spawn(async move {
+            let bytes = Bytes::from(vec![7; 300 << 10]);
+            for round in 0..15 {
+                let (key, id) = (TaskKey(n * 100 + round), TaskId::from("t"));
+                let stored = shelf.put(key, &id, bytes.clone()).await.expect("kept");
+                let got = shelf.get(key, &id, stored.sha256).await.expect("read").expect("there");
+                assert!(content(&got).await == bytes);
+                shelf.remove(super::folder(key, &id)).await.expect("removed");
+                assert!(shelf.get(key, &id, stored.sha256).await.expect("read").is_none());
+            }
+        }));
+    }
+    for worker in workers {
+        worker.await.expect("done");
+    }
+    let database = url.rsplit('/').next().expect("a name");
+    assert_eq!(server().ask(database, "SELECT count(*) FROM nuncio.content"), "0");
+    assert_eq!(server().ask(database, "SELECT count(*) FROM nuncio.piece"), "0");
 }
 
 fn place(id: &TaskId, part: usize) -> Place<'_> {

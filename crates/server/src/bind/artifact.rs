@@ -20,7 +20,7 @@ use super::http::bytes_response;
 use super::range::{self, Range};
 use super::{App, params};
 use crate::artifact::content::{Found, Held, find};
-use crate::artifact::{Blob, Hash};
+use crate::artifact::{Pieces, Blob, Hash};
 use crate::auth::Caller;
 use crate::metrics::Operation;
 use crate::store::Scope;
@@ -211,6 +211,28 @@ fn body(blob: Blob, first: u64, length: u64) -> Body {
             Body::Full(bytes.slice(at(first)..at(first.saturating_add(length))))
         }
         Blob::File(file, _) => Body::Stream(Box::pin(stream::unfold((file, first, length), next_piece))),
+        Blob::Pieces(pieces) => Body::Stream(Box::pin(stream::unfold((pieces, first, length), next_of_pieces))),
+    }
+}
+
+/// The same for what is in the database.
+async fn next_of_pieces((pieces, at, left): (Arc<Pieces>, u64, u64)) -> Option<(Bytes, (Arc<Pieces>, u64, u64))> {
+    if left == 0 {
+        return None;
+    }
+    match pieces.read(at, left).await {
+        Ok(bytes) if !bytes.is_empty() => {
+            let n = bytes.len() as u64;
+            Some((bytes, (pieces, at + n, left - n)))
+        }
+        Ok(_) => {
+            tracing::warn!("the file of an artifact is gone");
+            None
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the file of an artifact cannot be read");
+            None
+        }
     }
 }
 

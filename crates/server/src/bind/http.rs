@@ -154,7 +154,12 @@ fn card(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Resp
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return method_not_allowed("GET, HEAD");
     }
-    app.card(params::path_tenant(parts)).response(parts, local, remote)
+    let mut response = app.card(params::path_tenant(parts)).response(parts, local, remote);
+    if app.gate.protects_card() {
+        // Nobody between may show it to others.
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=60"));
+    }
+    response
 }
 
 /// The keys that notifications and cards are checked with. A new key is looked for when one is unknown, so an old

@@ -22,7 +22,7 @@ const BATCH: usize = 256;
 const TRIM_BATCH: usize = 1000;
 /// How often deadlines are looked at.
 const TICK: Duration = Duration::from_millis(250);
-/// How often old tasks are removed.
+/// How often old tasks are removed, at the least.
 const TRIM_EVERY: Duration = Duration::from_secs(600);
 
 impl Engine {
@@ -207,6 +207,8 @@ impl Engine {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let lease_every = (self.options.lease_ttl / 3).max(TICK);
         let mut leased = tokio::time::Instant::now();
+        // Where tasks are to stay for a short while, they do not stay for much longer.
+        let trim_every = (self.options.retention / 4).clamp(TICK, TRIM_EVERY);
         let mut trimmed: Option<tokio::time::Instant> = None;
         loop {
             tokio::select! {
@@ -221,7 +223,7 @@ impl Engine {
                     () = stop.cancelled() => return,
                 }
             }
-            if trimmed.is_none_or(|at| at.elapsed() >= TRIM_EVERY) {
+            if trimmed.is_none_or(|at| at.elapsed() >= trim_every) {
                 trimmed = Some(tokio::time::Instant::now());
                 tokio::select! {
                     () = self.clear_out() => {}

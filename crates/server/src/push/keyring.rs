@@ -179,6 +179,11 @@ impl Keyring {
         self.0.change(|keys| keys.only(in_use)).map(drop)
     }
 
+    /// The ids of all keys, each with what tells it from others of the same id, and tells nothing else of it.
+    pub fn fingerprints(&self) -> Vec<(String, String)> {
+        self.0.now().fingerprints()
+    }
+
     /// The ids of all keys, the active one first.
     pub fn ids(&self) -> Vec<String> {
         let keys = self.0.now();

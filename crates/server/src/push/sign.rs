@@ -102,6 +102,12 @@ impl Signer {
         Ok(token)
     }
 
+    /// The ids of all keys, each with what tells it from others, which is the same.
+    pub fn fingerprints(&self) -> Vec<(String, String)> {
+        let id = |key: &Value| key.get("kid").and_then(Value::as_str).map(|id| (id.to_owned(), id.to_owned()));
+        self.public_keys().iter().filter_map(id).collect()
+    }
+
     /// The public keys, for `/.well-known/jwks.json`.
     pub fn jwks(&self) -> Bytes {
         self.jwks_at(now())

@@ -9,9 +9,12 @@
 //! they keep their order; other tasks go on beside them. Every append carries its lease in the statement itself, so a
 //! server that was thought dead and wakes up writes nothing.
 
+mod agree;
 mod append;
 mod batch;
+mod content;
 mod create;
+mod doctor;
 mod error;
 mod key;
 mod lease;
@@ -20,6 +23,7 @@ mod link;
 mod list;
 mod migrate;
 pub(crate) mod notice;
+mod operator;
 mod pause;
 mod pool;
 mod push;
@@ -28,7 +32,7 @@ mod read;
 mod session;
 mod settle;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod text;
 mod tls;
 mod trim;
@@ -59,6 +63,9 @@ use tls::Tls;
 use url::Place;
 use writer::Writer;
 
+pub use doctor::Findings;
+pub use operator::Operator;
+
 /// How large a row of several events may be: two of them fit into a page.
 const ROW_BYTES: usize = 4_000;
 
@@ -87,11 +94,14 @@ impl Default for PostgresOptions {
 /// The log in a database that other servers may use at the same time.
 pub struct PostgresStore {
     name: String,
+    schema: String,
     at: At,
     pool: Pool,
     shards: Vec<Shard>,
     /// Which writer makes the next task.
     next: AtomicUsize,
+    /// Connections for single statements at most.
+    pool_size: usize,
 }
 
 /// A writer, as the others see it.
@@ -122,7 +132,13 @@ impl PostgresStore {
         let name = prepare(&place, tls.clone()).await?;
         let pool = Pool::new(&place, tls.clone(), options.patience)?;
         let shards = (0..place.writers).map(|_| Shard::start(&place, &tls, &options)).collect();
-        Ok(Self { name, at: place.at.clone(), pool, shards, next: AtomicUsize::new(0) })
+        let schema = place.schema.clone();
+        Ok(Self { name, schema, at: place.at.clone(), pool, shards, next: AtomicUsize::new(0), pool_size: place.pool })
+    }
+
+    /// How many connections this server uses at most.
+    fn most_connections(&self) -> usize {
+        self.pool_size + self.shards.len()
     }
 
     /// The writer of a task.

@@ -49,7 +49,7 @@ use queue::Queue;
 use read::Readers;
 use writer::{Batch, Job, Question, Writer};
 
-pub use operator::{Operator, OperatorPush, Resealed, Which};
+pub use operator::Operator;
 
 /// When a write counts as durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -33,6 +33,7 @@ pub(super) async fn open(config: &Config, store: &dyn Store) -> Result<Listeners
         let host = config.grpc_host.as_ref().unwrap_or(&config.host);
         listeners.grpc = Some(port(host, config.grpc_port.unwrap_or(config.port)).await?);
     }
+    listeners.grpc_jsonrpc = config.serves(Transport::GrpcJsonRpc);
     if config.serves(Transport::RedisStreams) {
         listeners.redis = redis(config, store)?.map(Arc::new);
     }

@@ -24,6 +24,9 @@ pub(in crate::push) const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// Keys given for something else, such as Fernet, are not used as they are.
 const PURPOSE: &[u8] = b"nuncio push secrets";
 
+/// What a key is recognised by is not the key.
+const FINGERPRINT: &[u8] = b"nuncio push fingerprint";
+
 /// Several keys, of which one seals and all open.
 pub(super) struct Keys {
     form: Form,
@@ -60,6 +63,12 @@ impl Keys {
 
     pub(super) fn key(&self, id: &str) -> Option<&RandomizedNonceKey> {
         self.ready.iter().find(|(name, _)| name == id).map(|(_, key)| key)
+    }
+
+    pub(super) fn fingerprints(&self) -> Vec<(String, String)> {
+        // Whatever is here was ready, so it can be derived from.
+        let print = |key: &KeyForm| Some((key.id.clone(), BASE64.encode(key.derive(FINGERPRINT).ok()?)));
+        self.form.keys.iter().filter_map(print).collect()
     }
 
     /// The same with one key more, which seals from now on.
@@ -103,18 +112,23 @@ impl KeyForm {
         Ok(Self { id, key: BASE64.encode(key), created_at: now.as_secs().into() })
     }
 
-    fn ready(&self) -> Result<RandomizedNonceKey, &'static str> {
+    fn derive(&self, purpose: &[u8]) -> Result<[u8; 32], &'static str> {
         const WRONG: &str = "each key must be 32 bytes in base64";
         let text = self.key.trim().replace('+', "-").replace('/', "_");
         let bytes = BASE64.decode(text).ok().filter(|bytes| bytes.len() == 32).ok_or(WRONG)?;
         let mut derived = [0; 32];
         hkdf::Salt::new(hkdf::HKDF_SHA256, &[])
             .extract(&bytes)
-            .expand(&[PURPOSE], hkdf::HKDF_SHA256)
+            .expand(&[purpose], hkdf::HKDF_SHA256)
             .and_then(|key| key.fill(&mut derived))
             .map_err(|_| WRONG)?;
+        Ok(derived)
+    }
+
+    fn ready(&self) -> Result<RandomizedNonceKey, &'static str> {
+        let derived = self.derive(PURPOSE)?;
         // Stands a nonce that comes twice, which random ones of this length may after very many.
-        RandomizedNonceKey::new(&AES_256_GCM_SIV, &derived).map_err(|_| WRONG)
+        RandomizedNonceKey::new(&AES_256_GCM_SIV, &derived).map_err(|_| "the key cannot be used")
     }
 }
 

@@ -1,6 +1,7 @@
 //! What only a database elsewhere can get right or wrong.
 
 mod loss;
+mod operator;
 mod proxy;
 mod start;
 mod tls;
@@ -20,7 +21,7 @@ use crate::store::{
 };
 
 /// One server for all tests that do it no harm.
-fn server() -> &'static Postgres {
+pub(crate) fn server() -> &'static Postgres {
     static SERVER: OnceLock<Postgres> = OnceLock::new();
     SERVER.get_or_init(Postgres::quick)
 }
@@ -61,11 +62,11 @@ struct Last(watch::Sender<Result<Seq, AppendError>>);
 
 impl Acknowledge for Last {
     fn committed(&self, seq: Seq) {
-        self.0.send_replace(Ok(seq));
+        drop(self.0.send_replace(Ok(seq)));
     }
 
     fn refused(&self, _: Seq, why: AppendError) {
-        self.0.send_replace(Err(why));
+        drop(self.0.send_replace(Err(why)));
     }
 }
 

@@ -3,63 +3,16 @@
 //! A second connection to the same file: SQLite keeps readers and the one writer apart, and all that is written here
 //! is a cursor, whose epoch tells a server at work that it was moved, and secrets under another key.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use nuncio_protocol::{PushId, TaskId, Timestamp};
 use rusqlite::{Connection, OpenFlags};
 
-use super::super::{PushConfig, Seq, State, StoreError, TaskKey};
+use super::super::operator::{OperatorPush, Resealed, Which};
+use super::super::{State, StoreError};
 use super::error::At;
 use super::{limit_of, migrate, open, push};
-use crate::push::hook::Hook;
 use crate::push::keyring::Keyring;
-
-/// A webhook with the task that it belongs to.
-#[derive(Clone, Debug)]
-pub struct OperatorPush {
-    /// The tenant of the task.
-    pub tenant: Arc<str>,
-    /// The caller who owns the task.
-    pub owner: Arc<str>,
-    /// The task.
-    pub task_id: TaskId,
-    /// Where the task stands.
-    pub state: State,
-    /// The task's last event.
-    pub seq: Seq,
-    /// The webhook.
-    pub config: PushConfig,
-    key: TaskKey,
-}
-
-impl OperatorPush {
-    /// Where the webhook leads.
-    pub fn url(&self) -> String {
-        Hook::read(&self.config).map(|hook| hook.url).unwrap_or_default()
-    }
-}
-
-/// Which webhooks to show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// Those that have, or may get, something to deliver.
-    Open,
-    /// Those that did not take everything.
-    Dead,
-}
-
-/// What came of putting secrets under another key.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resealed {
-    /// How many webhooks have the new key now, and had another before.
-    pub changed: usize,
-    /// How many cannot be read, and stay as they are.
-    pub unreadable: usize,
-    /// The keys that are needed.
-    pub in_use: BTreeSet<String>,
-}
 
 /// How many webhooks are read at once.
 const PAGE: usize = 256;
@@ -141,19 +94,10 @@ impl Operator {
             let Some((task, config)) = page.last() else { return Ok(done) };
             after = (task.0, config.id.to_string());
             for (task, config) in &page {
-                let key = match Hook::reseal(config, keyring) {
-                    Ok(Some(body)) => {
-                        let put = push::put_body(&db, *task, config, &body).map_err(|error| self.at.sql(&error))?;
-                        done.changed += usize::from(put);
-                        keyring.ids().into_iter().next()
-                    }
-                    Ok(None) => Hook::key_id(config),
-                    Err(_) => {
-                        done.unreadable += 1;
-                        Hook::key_id(config)
-                    }
-                };
-                done.in_use.extend(key);
+                if let Some(body) = done.look(config, keyring) {
+                    let put = push::put_body(&db, *task, config, &body).map_err(|error| self.at.sql(&error))?;
+                    done.changed += usize::from(put);
+                }
             }
         }
     }

@@ -168,22 +168,32 @@ CREATE TABLE trash (
     task int8 PRIMARY KEY
 );
 
--- Artifacts that are too large for the log, by task and content, in pieces.
+-- Contents of artifacts that are too large for the log, each once, in pieces at its place. One without a hash is being
+-- written.
+CREATE TABLE content (
+    place  int8  PRIMARY KEY,
+    sha256 bytea UNIQUE,
+    size   int8  NOT NULL DEFAULT 0,
+    at     timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX content_unfinished ON content (at) WHERE sha256 IS NULL;
+
+CREATE TABLE piece (
+    place int8  NOT NULL,
+    n     int4  NOT NULL,
+    body  bytea NOT NULL,
+    PRIMARY KEY (place, n)
+);
+ALTER TABLE piece ALTER COLUMN body SET STORAGE EXTERNAL;
+
+-- Which task has which of them.
 CREATE TABLE artifact (
     folder text COLLATE "C" NOT NULL,
     sha256 bytea NOT NULL,
-    size   int8  NOT NULL,
     at     timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (folder, sha256)
 );
 CREATE INDEX artifact_by_content ON artifact (sha256);
-CREATE TABLE artifact_piece (
-    sha256 bytea NOT NULL,
-    piece  int4  NOT NULL,
-    body   bytea NOT NULL,
-    PRIMARY KEY (sha256, piece)
-);
-ALTER TABLE artifact_piece ALTER COLUMN body SET STORAGE EXTERNAL;
 
 -- Single values: `name` tells this store from all others; `keyring …` are the fingerprints of keys.
 CREATE TABLE mark (
