@@ -101,12 +101,6 @@ pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Resul
     })
 }
 
-/// The password of the database, if it is in a file.
-pub(crate) fn store_password(config: &Config) -> Result<Option<String>, Failure> {
-    let read = config.store_password_file.as_ref().map(|path| read_secret(path)).transpose();
-    read.map_err(|what| Failure::usage(vec![format!("store-password-file: {what}")]))
-}
-
 /// How to use the database.
 pub(crate) fn postgres_options(
     config: &Config,
