@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use nuncio_server::auth::validity;
 use nuncio_server::metrics::Metrics;
+use nuncio_server::store::Store;
 use nuncio_server::tls::read_certificates;
 use nuncio_server::{UnixOptions, UnixSocket};
 use tokio::net::TcpListener;
@@ -112,7 +113,7 @@ async fn cluster(config: &Config) -> Result<String, String> {
         return Ok("not needed: this server is alone with its store".into());
     }
     let opened = serve::open_store(config, &Metrics::new()).await;
-    let store: std::sync::Arc<dyn Store> = opened.map_err(|failure| failure.to_string())?;
+    let store = opened.map_err(|failure| failure.to_string())?.store;
     let looked = look_around(config, &*store).await;
     store.close().await;
     looked

@@ -118,12 +118,6 @@ pub(crate) fn postgres_options(
     Ok(PostgresOptions { durability, password, patience: config.lease_ttl, on_commit })
 }
 
-/// The password of the database, if it has a file of its own.
-pub(crate) fn store_password(config: &Config) -> Result<Option<String>, Failure> {
-    let read = config.store_password_file.as_ref().map(|path| read_secret(path)).transpose();
-    read.map_err(|what| Failure::usage(vec![format!("store-password-file: {what}")]))
-}
-
 /// Opens the folder for the files of artifacts; tasks in memory have theirs in memory, those in PostgreSQL have them there.
 async fn open_artifacts(config: &Config, opened: &Opened) -> Result<Artifacts, Failure> {
     let folder = match (&config.artifact_dir, &config.store) {
