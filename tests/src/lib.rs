@@ -135,8 +135,7 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert!(Instant::now() < until, "the server does not end");
-        None
+        panic!("the server does not end:\n{}", self.last_words());
     }
 
     /// Whether it has not ended.

@@ -112,9 +112,10 @@ async fn cluster(config: &Config) -> Result<String, String> {
     if !config.store.is_shared() {
         return Ok("not needed: this server is alone with its store".into());
     }
-    let opened = serve::open_store(config, &Metrics::new()).await.map_err(|failure| failure.to_string())?;
-    let looked = look_around(config, &*opened.store).await;
-    opened.store.close().await;
+    let opened = serve::open_store(config, &Metrics::new()).await;
+    let store = opened.map_err(|failure| failure.to_string())?.store;
+    let looked = look_around(config, &*store).await;
+    store.close().await;
     looked
 }
 

@@ -101,6 +101,12 @@ pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Resul
     })
 }
 
+/// The password of the database, if it is in a file.
+pub(crate) fn store_password(config: &Config) -> Result<Option<String>, Failure> {
+    let read = config.store_password_file.as_ref().map(|path| read_secret(path)).transpose();
+    read.map_err(|what| Failure::usage(vec![format!("store-password-file: {what}")]))
+}
+
 /// How to use the database.
 pub(crate) fn postgres_options(
     config: &Config,
@@ -110,12 +116,6 @@ pub(crate) fn postgres_options(
     let password = store_password(config)?;
     // A server that is silent for longer has lost its turns anyway.
     Ok(PostgresOptions { durability, password, patience: config.lease_ttl, on_commit })
-}
-
-/// The password of the database, if it has a file of its own.
-pub(crate) fn store_password(config: &Config) -> Result<Option<String>, Failure> {
-    let read = config.store_password_file.as_ref().map(|path| read_secret(path)).transpose();
-    read.map_err(|what| Failure::usage(vec![format!("store-password-file: {what}")]))
 }
 
 /// Opens the folder for the files of artifacts; tasks in memory have theirs in memory, those in PostgreSQL have them there.
@@ -215,11 +215,7 @@ fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOp
 }
 
 /// How webhooks are served, if they are.
-async fn push(
-    config: &Config,
-    address: Option<SocketAddr>,
-    opened: &Opened,
-) -> Result<Option<PushOptions>, Failure> {
+async fn push(config: &Config, address: Option<SocketAddr>, opened: &Opened) -> Result<Option<PushOptions>, Failure> {
     if !config.push_notifications {
         return Ok(None);
     }

@@ -127,9 +127,9 @@ mod tests {
     #[test]
     fn memory_that_climbs_is_not_flat() {
         let stores = ["memory".to_owned()];
-        let level: Vec<Row> = (0..30).map(|n| row(f64::from(n), 100_000 + u64::from(n % 3) * 500, 0)).collect();
+        let level: Vec<Row> = (0..30_u32).map(|n| row(f64::from(n), 100_000 + u64::from(n % 3) * 500, 0)).collect();
         assert!(judge(&stores, &level).1);
-        let climbing: Vec<Row> = (0..30).map(|n| row(f64::from(n), 100_000 + u64::from(n) * 2000, 0)).collect();
+        let climbing: Vec<Row> = (0..30_u32).map(|n| row(f64::from(n), 100_000 + u64::from(n) * 2000, 0)).collect();
         let (text, flat) = judge(&stores, &climbing);
         assert!(!flat && text.contains("GREW"), "{text}");
     }
