@@ -36,8 +36,8 @@ pub use hash::Hash;
 
 use crate::store::{PostgresStore, TaskKey};
 use crate::workspace::parts::hex;
-pub use database::Pieces;
 use database::Database;
+pub use database::Pieces;
 use disk::Disk;
 use memory::Memory;
 
@@ -214,12 +214,7 @@ impl ArtifactStore {
     }
 
     /// The folders to which nothing was added since, in order; of a database, at most so many behind `after`.
-    async fn untouched_since(
-        self: &Arc<Self>,
-        then: SystemTime,
-        after: &str,
-        most: usize,
-    ) -> io::Result<Vec<String>> {
+    async fn untouched_since(self: &Arc<Self>, then: SystemTime, after: &str, most: usize) -> io::Result<Vec<String>> {
         if let Shelf::Database(database) = &self.shelf {
             return database.untouched_since(then, after, most).await;
         }

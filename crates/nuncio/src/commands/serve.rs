@@ -207,11 +207,7 @@ fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOp
 }
 
 /// How webhooks are served, if they are.
-async fn push(
-    config: &Config,
-    address: Option<SocketAddr>,
-    opened: &Opened,
-) -> Result<Option<PushOptions>, Failure> {
+async fn push(config: &Config, address: Option<SocketAddr>, opened: &Opened) -> Result<Option<PushOptions>, Failure> {
     if !config.push_notifications {
         return Ok(None);
     }

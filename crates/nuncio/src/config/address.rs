@@ -119,9 +119,8 @@ impl Kind for StoreUrl {
             // Only the scheme is repeated: a store's URL usually carries a password.
             if !matches!(scheme, "postgres" | "postgresql") {
                 let known = EMBEDDED.list();
-                let message = format!(
-                    "stores of the kind `{scheme}://` are not known; supported values: {known}, postgres://…"
-                );
+                let message =
+                    format!("stores of the kind `{scheme}://` are not known; supported values: {known}, postgres://…");
                 return fail(problems, spot.problem(message));
             }
             return match PostgresStore::check_url(text) {

@@ -78,12 +78,7 @@ impl Database {
         Ok(pieces.map(|pieces| Blob::Pieces(Arc::new(pieces))))
     }
 
-    pub(super) async fn untouched_since(
-        &self,
-        then: SystemTime,
-        after: &str,
-        most: usize,
-    ) -> io::Result<Vec<String>> {
+    pub(super) async fn untouched_since(&self, then: SystemTime, after: &str, most: usize) -> io::Result<Vec<String>> {
         self.0.sweep_unfinished().await.map_err(io::Error::other)?;
         let mut found = self.0.old_folders(then, after, most).await.map_err(io::Error::other)?;
         if found.len() < most {

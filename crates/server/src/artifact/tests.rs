@@ -13,7 +13,9 @@ use nuncio_protocol::{Artifact, ArtifactId, Content, Part, Task, TaskId, json};
 use super::content::{Held, find};
 use super::{ArtifactStore, Artifacts, Blob, FILE, FileContent, Hash, Place, Stored};
 use crate::store::postgres::tests::server;
-use crate::store::{Created, Lease, MemoryStore, NewTask, PostgresOptions, PostgresStore, Scope, State, Store, TaskKey};
+use crate::store::{
+    Created, Lease, MemoryStore, NewTask, PostgresOptions, PostgresStore, Scope, State, Store, TaskKey,
+};
 
 const MOMENT: Duration = Duration::from_millis(1);
 

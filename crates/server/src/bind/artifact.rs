@@ -20,7 +20,7 @@ use super::http::bytes_response;
 use super::range::{self, Range};
 use super::{App, params};
 use crate::artifact::content::{Found, Held, find};
-use crate::artifact::{Pieces, Blob, Hash};
+use crate::artifact::{Blob, Hash, Pieces};
 use crate::auth::Caller;
 use crate::metrics::Operation;
 use crate::store::Scope;

@@ -22,6 +22,7 @@ mod letter;
 mod link;
 mod list;
 mod migrate;
+mod multiply;
 mod operator;
 mod pause;
 mod pool;

@@ -63,7 +63,9 @@ fn runtime_details(config: &Config) -> AgentSkill {
     let turns = config.max_running_turns_per_caller.unwrap_or(config.max_running_turns);
     let kept = match &config.store {
         config::Store::Memory => "until the server stops".to_owned(),
-        config::Store::Sqlite | config::Store::Postgres(_) => format!("for {} hours after their end", config.retention.as_secs() / 3600),
+        config::Store::Sqlite | config::Store::Postgres(_) => {
+            format!("for {} hours after their end", config.retention.as_secs() / 3600)
+        }
     };
     AgentSkill {
         id: "runtime_details".into(),

@@ -36,7 +36,9 @@ fn prefix(kind: KeyKind) -> &'static str {
 
 fn words(kind: KeyKind) -> (&'static str, &'static str, &'static str) {
     match kind {
-        KeyKind::Keyring => ("keys for the secrets of webhooks", crate::push::keyring::VARIABLES[0], crate::push::keyring::FILE),
+        KeyKind::Keyring => {
+            ("keys for the secrets of webhooks", crate::push::keyring::VARIABLES[0], crate::push::keyring::FILE)
+        }
         KeyKind::Signing => ("keys for signing notifications", crate::push::sign::VARIABLE, crate::push::sign::FILE),
     }
 }

@@ -179,8 +179,7 @@ impl Batch {
         }
         let messages = &values.messages;
         if !messages.task.is_empty() {
-            let params: Vec<&(dyn ToSql + Sync)> =
-                vec![&messages.task, &messages.seq, &messages.at, &messages.body];
+            let params: Vec<&(dyn ToSql + Sync)> = vec![&messages.task, &messages.seq, &messages.at, &messages.body];
             parts.push((Part::Other, send(client, &sql.messages, params)));
         }
         if !self.releases.is_empty() {
@@ -310,8 +309,25 @@ impl<'a> Values<'a> {
     fn create_params<'b>(&'b self, slot: &'b i16) -> Vec<&'b (dyn ToSql + Sync)> {
         let c = &self.creates;
         vec![
-            &c.key, &c.scope, &c.context, &c.realm, &c.who, &c.seq, &c.snapshot_seq, &c.created, &c.updated, &c.state,
-            &c.lease_node, &c.tenant, &c.owner, &c.id, &c.context_id, &c.agent, &c.digest, &c.since, slot,
+            &c.key,
+            &c.scope,
+            &c.context,
+            &c.realm,
+            &c.who,
+            &c.seq,
+            &c.snapshot_seq,
+            &c.created,
+            &c.updated,
+            &c.state,
+            &c.lease_node,
+            &c.tenant,
+            &c.owner,
+            &c.id,
+            &c.context_id,
+            &c.agent,
+            &c.digest,
+            &c.since,
+            slot,
         ]
     }
 }
@@ -323,8 +339,20 @@ fn changed_params<'b>(c: &'b append::Columns<'_>, slot: &'b i16) -> Vec<&'b (dyn
 fn special_params<'b>(special: &'b Special<'_>, slot: &'b i16) -> Vec<&'b (dyn ToSql + Sync)> {
     let run = &special.run;
     vec![
-        &run.task[0], &run.epoch[0], &run.first[0], &run.last[0], &run.body[0], &run.state[0], &run.at[0],
-        &run.snapshot_seq[0], &run.snapshot[0], slot, &special.letter, &special.digest, &special.since, &special.used_at,
+        &run.task[0],
+        &run.epoch[0],
+        &run.first[0],
+        &run.last[0],
+        &run.body[0],
+        &run.state[0],
+        &run.at[0],
+        &run.snapshot_seq[0],
+        &run.snapshot[0],
+        slot,
+        &special.letter,
+        &special.digest,
+        &special.since,
+        &special.used_at,
     ]
 }
 

@@ -68,11 +68,7 @@ impl PostgresStore {
     }
 
     /// The place and size of a content that a task has.
-    pub(crate) async fn find_content(
-        &self,
-        folder: &str,
-        sha256: [u8; 32],
-    ) -> Result<Option<(i64, u64)>, StoreError> {
+    pub(crate) async fn find_content(&self, folder: &str, sha256: [u8; 32]) -> Result<Option<(i64, u64)>, StoreError> {
         let sql = "\
             SELECT c.place, c.size FROM artifact AS a JOIN content AS c ON c.sha256 = a.sha256
             WHERE a.folder = $1 AND a.sha256 = $2";

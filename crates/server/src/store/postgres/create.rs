@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::super::packed::pack_rows;
 use super::super::{Created, NewTask, StoreError};
-use super::{ROW_BYTES, number};
 use super::text::{context, digest, escape, realm, scope, who};
+use super::{ROW_BYTES, number};
 
 /// Makes tasks, unless their key was used, their id exists, or another turn of their context runs; tells which ones were
 /// made (1), and whose keys are theirs (2). A key that points to the same task is from an earlier attempt at it. Keys and
@@ -101,7 +101,8 @@ impl Create {
     }
 
     pub(super) fn weight(&self) -> usize {
-        let early = self.task.early.iter().map(|early| early.body.len() + early.snapshot.as_ref().map_or(0, Bytes::len));
+        let early =
+            self.task.early.iter().map(|early| early.body.len() + early.snapshot.as_ref().map_or(0, Bytes::len));
         self.task.body.len() + early.sum::<usize>()
     }
 

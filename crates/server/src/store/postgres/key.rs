@@ -11,11 +11,7 @@ pub(super) const FIND: &str = "\
 SELECT i.task, i.seq FROM idempotency AS i
 WHERE i.scope = $1 AND i.digest = $2 AND i.at >= $3 AND EXISTS (SELECT FROM task AS t WHERE t.key = i.task)";
 
-pub(super) async fn find(
-    client: &Client,
-    of: &Scope,
-    key: &IdempotencyKey,
-) -> Result<Option<(TaskKey, Seq)>, Error> {
+pub(super) async fn find(client: &Client, of: &Scope, key: &IdempotencyKey) -> Result<Option<(TaskKey, Seq)>, Error> {
     let digest = digest(&[&key.key]);
     let row = client.query_opt(FIND, &[&scope(of), &&digest[..], &key.since]).await?;
     row.map(|row| Ok((TaskKey(row.try_get(0)?), row.try_get::<_, i64>(1)?.cast_unsigned()))).transpose()

@@ -64,7 +64,9 @@ pub(super) async fn migrate(client: &mut Client, at: &At, schema: &str) -> Resul
             tx.batch_execute(table).await.map_err(sql)?;
         }
         tx.batch_execute(step).await.map_err(sql)?;
-        tx.execute("UPDATE release SET version = $1, compatible_since = $2", &[&number, compatible]).await.map_err(sql)?;
+        tx.execute("UPDATE release SET version = $1, compatible_since = $2", &[&number, compatible])
+            .await
+            .map_err(sql)?;
     }
     tx.commit().await.map_err(sql)
 }

@@ -35,7 +35,9 @@ impl Operator {
         let (found, compatible) = migrate::version(&client, &operator.at).await?;
         drop(client);
         match found {
-            0 => Err(operator.at.failed("there is nothing of ours in it: start the server once, or name another store")),
+            0 => {
+                Err(operator.at.failed("there is nothing of ours in it: start the server once, or name another store"))
+            }
             found if found < migrate::KNOWN => {
                 Err(operator.at.failed("the schema is of an older release: start the server once"))
             }
@@ -99,7 +101,9 @@ impl Operator {
         let mut client = self.pool.get().await?;
         match agree::agree(&mut client, &self.at, kind, keys, true).await? {
             false => Ok(()),
-            true => Err(self.at.failed("the servers on this database have other keys: use the same `keyring-dir` as they do")),
+            true => Err(self
+                .at
+                .failed("the servers on this database have other keys: use the same `keyring-dir` as they do")),
         }
     }
 }

@@ -20,9 +20,7 @@ pub(super) fn config(row: &Row) -> Result<(TaskKey, PushConfig), Error> {
     let text = |column: usize| row.try_get::<_, &str>(column).map(unescape);
     let dead = match row.try_get::<_, Option<i64>>(11)? {
         None => None,
-        Some(from) => {
-            Some(Dead { from: from.cast_unsigned(), count: read::count(row, 12)?, at: row.try_get(13)? })
-        }
+        Some(from) => Some(Dead { from: from.cast_unsigned(), count: read::count(row, 12)?, at: row.try_get(13)? }),
     };
     let node = text(14)?;
     let config = PushConfig {
@@ -183,9 +181,8 @@ pub(super) async fn backlog(pool: &Pool, at: &At) -> Result<Backlog, StoreError>
                (SELECT min(since) FROM push WHERE due < 9223372036854775807),
                (SELECT coalesce(sum(dead_count), 0)::int8 FROM push WHERE dead_at IS NOT NULL)";
     let rows = pool.rows(sql, &[]).await?;
-    let read = |row: &Row| {
-        Ok(Backlog { pending: read::count(row, 0)?, oldest: row.try_get(1)?, dead: read::count(row, 2)? })
-    };
+    let read =
+        |row: &Row| Ok(Backlog { pending: read::count(row, 0)?, oldest: row.try_get(1)?, dead: read::count(row, 2)? });
     Ok(read::all(at, &rows, read)?.pop().unwrap_or_default())
 }
 

@@ -107,7 +107,8 @@ impl Place {
         let theirs = self.config.get_options().unwrap_or_default().to_owned();
         self.config.options(format!(
             "{theirs} -c search_path={} -c synchronous_commit={sync} -c plan_cache_mode=force_generic_plan \
-             -c enable_seqscan=off -c enable_mergejoin=off -c jit=off -c idle_in_transaction_session_timeout=10s",
+             -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off \
+             -c idle_in_transaction_session_timeout=10s",
             self.schema
         ));
         if self.config.get_application_name().is_none() {
@@ -155,7 +156,8 @@ mod tests {
 
     #[test]
     fn our_options_are_ours_and_the_others_are_the_drivers() {
-        let url = "postgres://me:s%40cret@h1:1,h2:2/db?schema=x_1&sslmode=verify-full&pool=3&writers=1&connect_timeout=9";
+        let url =
+            "postgres://me:s%40cret@h1:1,h2:2/db?schema=x_1&sslmode=verify-full&pool=3&writers=1&connect_timeout=9";
         let place = Place::read(url, None).ok().unwrap();
         assert_eq!((place.schema.as_str(), place.trust, place.pool, place.writers), ("x_1", Trust::Name, 3, 1));
         assert_eq!(place.config.get_password(), Some(&b"s@cret"[..]));

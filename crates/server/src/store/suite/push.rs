@@ -165,5 +165,8 @@ pub async fn a_webhook_can_come_with_the_task(store: Arc<dyn Store>) {
     let expected = kept(&*store, config("1", Some(1)));
     assert_eq!(pushes(&*store, task_key).await, std::slice::from_ref(&expected));
     let due = store.due_pushes("n1", 1, 10).await.unwrap();
-    assert_eq!(due.into_iter().map(|(task, push)| (task, kept(&*store, push))).collect::<Vec<_>>(), [(task_key, expected)]);
+    assert_eq!(
+        due.into_iter().map(|(task, push)| (task, kept(&*store, push))).collect::<Vec<_>>(),
+        [(task_key, expected)]
+    );
 }

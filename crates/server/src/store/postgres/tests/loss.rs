@@ -176,7 +176,11 @@ async fn a_killed_database_takes_nothing_with_it() {
     for round in 1..=4 {
         load.reaches(load.tasks.load(Ordering::Relaxed) + 10).await;
         postgres = tokio::task::spawn_blocking(move || {
-            if round % 2 == 0 { postgres.stop() } else { postgres.kill() }
+            if round % 2 == 0 {
+                postgres.stop()
+            } else {
+                postgres.kill()
+            }
             postgres.up();
             postgres
         })

@@ -65,7 +65,8 @@ async fn forward(client: TcpStream, server: TcpStream, left: Arc<AtomicU64>, bre
             }
             continue;
         }
-        let how = [How::Before, How::Within, How::After][usize::try_from(breaks.fetch_add(1, Ordering::Relaxed) % 3).unwrap()];
+        let how = [How::Before, How::Within, How::After]
+            [usize::try_from(breaks.fetch_add(1, Ordering::Relaxed) % 3).unwrap()];
         match how {
             How::Before => back.abort(),
             How::Within => {

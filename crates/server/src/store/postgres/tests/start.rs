@@ -54,10 +54,7 @@ async fn stores_of_one_database_are_kept_apart_by_their_schemas() {
 #[tokio::test]
 async fn what_is_wrong_is_said_without_the_password() {
     let mut postgres = Postgres::down(&[]);
-    postgres.put(
-        "pg_hba.conf",
-        "host all nuncio 127.0.0.1/32 trust\nhost all guarded 127.0.0.1/32 scram-sha-256\n",
-    );
+    postgres.put("pg_hba.conf", "host all nuncio 127.0.0.1/32 trust\nhost all guarded 127.0.0.1/32 scram-sha-256\n");
     postgres.up();
     let url = postgres.database();
     postgres.ask("postgres", "CREATE ROLE guarded LOGIN PASSWORD 'right'");

@@ -31,10 +31,7 @@ async fn the_server_is_trusted_as_far_as_the_url_says() {
     let mut postgres = Postgres::down(&["ssl=on"]);
     postgres.put("server.crt", &certificate.pem());
     postgres.put("server.key", &key.serialize_pem());
-    postgres.put(
-        "pg_hba.conf",
-        "hostssl all guarded 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n",
-    );
+    postgres.put("pg_hba.conf", "hostssl all guarded 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n");
     postgres.up();
     let url = postgres.database();
     let folder = tempfile::tempdir().unwrap();
@@ -45,12 +42,14 @@ async fn the_server_is_trusted_as_far_as_the_url_says() {
     let encrypted = async |url: &str, options: &str| {
         let store = open(&format!("{url}?pool=1&writers=1&{options}")).await.map_err(|error| error.to_string())?;
         store.check().await.unwrap();
-        let sql = "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'nuncio'";
+        let sql =
+            "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'nuncio'";
         let answer = postgres.ask("postgres", sql);
         store.close().await;
         drop(store);
         // Its connections end a moment later.
-        while postgres.ask("postgres", "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'nuncio'") != "0" {
+        while postgres.ask("postgres", "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'nuncio'") != "0"
+        {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
         Ok::<_, String>(answer == "t")
