@@ -58,25 +58,31 @@ async fn answers(bytes: &[u8]) {
     assert_eq!(last, asked, "{}", String::from_utf8_lossy(&out));
 }
 
-/// Whether a line gets an answer: all do that are not empty and not headers alone.
+/// Whether a line gets an answer: all do that are not empty, not headers alone and not the end of a stream.
 fn is_answered(line: &[u8]) -> bool {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.trim_ascii().is_empty() {
         // A long line is refused before anybody looks at it.
         return line.len() >= LONGEST;
     }
-    let alone = |value: &Value| {
-        let texts = |headers: &Value| headers.as_object().is_some_and(|all| all.values().all(Value::is_string));
-        value.get("headers").is_some_and(texts) && value.get("method").is_none_or(Value::is_null)
-    };
-    line.len() > LONGEST || !decode::<Value>(line).is_ok_and(|value| alone(&value) && settable(&value))
+    line.len() > LONGEST || !decode::<Value>(line).is_ok_and(|value| is_no_request(&value))
+}
+
+/// Whether a frame asks for nothing.
+pub(crate) fn is_no_request(frame: &Value) -> bool {
+    let none = |name: &str| frame.get(name).is_none_or(Value::is_null);
+    let ends = frame.get("final") == Some(&Value::Bool(true)) && !none("id");
+    frame.is_object() && none("method") && settable(frame) && (ends || !none("headers"))
 }
 
 /// Whether the names and values are such that headers can have.
 fn settable(frame: &Value) -> bool {
     let name = |name: &str| http::HeaderName::try_from(name).is_ok();
     let value = |value: &Value| value.as_str().is_some_and(|text| http::HeaderValue::try_from(text).is_ok());
-    frame["headers"].as_object().is_some_and(|all| all.iter().all(|(key, text)| name(key) && value(text)))
+    match frame.get("headers") {
+        None | Some(Value::Null) => true,
+        Some(headers) => headers.as_object().is_some_and(|all| all.iter().all(|(key, text)| name(key) && value(text))),
+    }
 }
 
 /// Checks one line. Answers whether it is the last for its request.

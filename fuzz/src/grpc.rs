@@ -16,13 +16,14 @@ use tokio::runtime::Runtime;
 /// Longer than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-const METHODS: [&str; 8] = [
+const METHODS: [&str; 9] = [
     "/lf.a2a.v1.A2AService/SendMessage",
     "/lf.a2a.v1.A2AService/ListTasks",
     "/lf.a2a.v1.A2AService/CreateTaskPushNotificationConfig",
     "/a2a.v1.A2AService/SendMessage",
     "/a2a.v1.A2AService/GetTask",
     "/iac_code.a2a.transports.proto.A2AJsonRpc/Send",
+    "/iac_code.a2a.transports.proto.A2AJsonRpc/Stream",
     "/grpc.health.v1.Health/Check",
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
 ];

@@ -8,3 +8,4 @@ pub mod grpc;
 pub mod lines;
 pub mod losses;
 pub mod redis_entry;
+pub mod web_socket;

@@ -2,35 +2,49 @@
 
 #![allow(clippy::panic, reason = "a test without its server is over")]
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 pub use serde_json::{Value, json};
 
 pub mod raw;
 
+mod balancer;
+mod cluster;
+mod machine;
 mod postgres;
 mod random;
 mod redis;
 mod sse;
 mod stage;
 
+pub use balancer::Balancer;
+pub use cluster::{Bus, Cluster};
+pub use machine::cpu_seconds;
 pub use postgres::Postgres;
 pub use random::Random;
 pub use redis::Redis;
 pub use reqwest::RequestBuilder;
-pub use sse::{Sse, SseEvent};
+pub use sse::{NoStream, Sse, SseEvent};
 pub use stage::{Stage, fake, installed};
 
 /// The longest that anything in a test may take.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+static BINARY: OnceLock<PathBuf> = OnceLock::new();
+
+/// Takes another binary than [`binary`] would. Has to come before anything is started.
+pub fn use_binary(path: PathBuf) {
+    BINARY.set(path).expect("nothing was started yet");
+}
+
 /// The binary under test: `NUNCIO_BIN`, or what cargo builds now.
 pub fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         if let Some(path) = std::env::var_os("NUNCIO_BIN") {
             return path.into();
@@ -57,7 +71,14 @@ pub struct Server {
     environment: Vec<(String, String)>,
     data: tempfile::TempDir,
     port: u16,
+    said: Log,
 }
+
+/// The last lines of a log.
+type Log = Arc<Mutex<VecDeque<String>>>;
+
+/// How many lines of a log are kept.
+const LINES: usize = 100;
 
 impl Server {
     /// Starts `nuncio serve` with these arguments on a free port, its data in a folder of its own.
@@ -67,12 +88,17 @@ impl Server {
 
     /// The same, with more variables in its environment.
     pub fn start_in(args: &[&str], environment: &[(&str, &str)]) -> Self {
-        let data = tempfile::tempdir().expect("a temporary folder");
+        Self::start_at(tempfile::tempdir().expect("a temporary folder"), args, environment)
+    }
+
+    /// The same, with what this folder holds already.
+    pub fn start_at(data: tempfile::TempDir, args: &[&str], environment: &[(&str, &str)]) -> Self {
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
         let environment: Vec<(String, String)> =
             environment.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let (child, port) = launch(&args, &environment, data.path(), 0);
-        Self { child, url: format!("http://127.0.0.1:{port}"), args, environment, data, port }
+        let said = Log::default();
+        let (child, port) = launch(&args, &environment, data.path(), 0, &said);
+        Self { child, url: format!("http://127.0.0.1:{port}"), args, environment, data, port, said }
     }
 
     /// Starts it with a configuration file.
@@ -109,8 +135,18 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert!(Instant::now() < until, "the server does not end");
-        None
+        panic!("the server does not end:\n{}", self.last_words());
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_none())
+    }
+
+    /// The end of its log.
+    pub fn last_words(&self) -> String {
+        let said = self.said.lock();
+        said.iter().map(|line| format!("{line}\n")).collect()
     }
 
     /// Sends a signal by name.
@@ -119,14 +155,35 @@ impl Server {
         assert!(done.expect("kill can be started").success(), "the signal arrives");
     }
 
+    /// Kills it and all that it has started, as a lost machine does.
+    pub fn lose(&mut self) {
+        machine::kill(self.pid());
+        self.child.wait().expect("it ends");
+    }
+
+    /// Stops the clock for it and all that it has started, as a machine that hangs does.
+    pub fn pause(&self) {
+        machine::pause(self.pid());
+    }
+
+    /// Lets it go on after a pause.
+    pub fn go_on(&self) {
+        machine::go_on(self.pid());
+    }
+
     /// Starts it again on the same port and data.
     pub fn restart(&mut self) {
-        (self.child, self.port) = launch(&self.args, &self.environment, self.data.path(), self.port);
+        (self.child, self.port) = launch(&self.args, &self.environment, self.data.path(), self.port, &self.said);
     }
 
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// The folder with its data.
@@ -314,7 +371,7 @@ impl Drop for Server {
 }
 
 /// Starts the binary and reads from its log where it listens.
-fn launch(args: &[String], environment: &[(String, String)], data: &Path, port: u16) -> (Child, u16) {
+fn launch(args: &[String], environment: &[(String, String)], data: &Path, port: u16, said: &Log) -> (Child, u16) {
     let mut child = Command::new(binary())
         .arg("serve")
         .args(["--data-dir".as_ref(), data.as_os_str()])
@@ -328,7 +385,7 @@ fn launch(args: &[String], environment: &[(String, String)], data: &Path, port: 
         .spawn()
         .expect("the binary can be started");
     let log = BufReader::new(child.stderr.take().expect("a pipe"));
-    match read_port(log) {
+    match read_port(log, said) {
         Ok(port) => (child, port),
         Err(seen) => {
             let _ = child.kill();
@@ -338,8 +395,8 @@ fn launch(args: &[String], environment: &[(String, String)], data: &Path, port: 
     }
 }
 
-/// Where the server listens; without that, all that it said. The rest of its log is shown on request.
-fn read_port(mut log: BufReader<ChildStderr>) -> Result<u16, String> {
+/// Where the server listens; without that, all that it said. The rest of its log is kept, and shown on request.
+fn read_port(mut log: BufReader<ChildStderr>, said: &Log) -> Result<u16, String> {
     let mut seen = String::new();
     loop {
         let mut line = String::new();
@@ -348,11 +405,17 @@ fn read_port(mut log: BufReader<ChildStderr>) -> Result<u16, String> {
         }
         if let Some(port) = port_in(&line) {
             let echo = std::env::var_os("NUNCIO_TEST_LOG").is_some();
+            let said = said.clone();
             std::thread::spawn(move || {
                 for line in log.lines().map_while(Result::ok) {
                     if echo {
                         eprintln!("{line}");
                     }
+                    let mut said = said.lock();
+                    if said.len() == LINES {
+                        said.pop_front();
+                    }
+                    said.push_back(line);
                 }
             });
             return Ok(port);
@@ -363,8 +426,9 @@ fn read_port(mut log: BufReader<ChildStderr>) -> Result<u16, String> {
 
 fn port_in(line: &str) -> Option<u16> {
     let entry: Value = serde_json::from_str(line).ok()?;
-    let card = entry.get("card")?.as_str()?;
-    card.strip_prefix("http://")?.split('/').next()?.rsplit(':').next()?.parse().ok()
+    // The card may tell an address of somebody in front.
+    entry.get("card")?;
+    entry.get("address")?.as_str()?.rsplit(':').next()?.parse().ok()
 }
 
 /// An HTTP client that keeps no cookies, follows no redirects and knows no proxy.

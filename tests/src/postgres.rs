@@ -3,12 +3,13 @@
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::fs::chown;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::PATIENCE;
+use crate::{PATIENCE, machine};
 
 const MISSING: &str = "PostgreSQL is missing: apt-get install postgresql";
 
@@ -47,6 +48,12 @@ impl Postgres {
         Self::start_with(&["fsync=off", "full_page_writes=off"])
     }
 
+    /// The quick one that all tests of this process share; each takes a database of its own.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Postgres> = OnceLock::new();
+        SHARED.get_or_init(Self::quick)
+    }
+
     /// One with more settings, such as `ssl=on`.
     pub fn start_with(settings: &[&str]) -> Self {
         let mut postgres = Self::down(settings);
@@ -82,7 +89,7 @@ impl Postgres {
         let mut command = self.command("postgres");
         command.arg("-D").arg(self.data_dir()).args(["-p", &self.port.to_string()]);
         // No segments in /dev/shm, which containers keep small.
-        for setting in ["listen_addresses=127.0.0.1", "max_connections=200", "dynamic_shared_memory_type=mmap"] {
+        for setting in ["listen_addresses=127.0.0.1", "max_connections=400", "dynamic_shared_memory_type=mmap"] {
             command.args(["-c", setting]);
         }
         command.arg("-c").arg(format!("unix_socket_directories={}", self.folder.path().display()));
@@ -91,7 +98,7 @@ impl Postgres {
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let server = command.spawn().expect(MISSING);
-        let guard = guard(server.id());
+        let guard = guard(server.id(), self.folder.path());
         self.running = Some(Running { server, guard });
         let until = Instant::now() + PATIENCE;
         while !self.is_ready() {
@@ -104,7 +111,7 @@ impl Postgres {
 
     fn is_ready(&self) -> bool {
         let mut command = self.command("pg_isready");
-        command.args(["-q", "-h", "127.0.0.1", "-d", "postgres", "-p", &self.port.to_string()]);
+        command.args(["-q", "-h", "127.0.0.1", "-U", "nuncio", "-d", "postgres", "-p", &self.port.to_string()]);
         command.status().expect(MISSING).success()
     }
 
@@ -122,21 +129,14 @@ impl Postgres {
     /// Kills it and all that serve its connections with SIGKILL, as a lost machine does.
     pub fn kill(&mut self) {
         let Some(mut running) = self.running.take() else { return };
-        let pid = running.server.id();
-        // While it is stopped it starts no others.
-        signal("STOP", pid);
-        let children = children(pid);
-        running.server.kill().expect("it runs");
-        for child in children {
-            signal("KILL", child);
-        }
+        machine::kill(running.server.id());
         running.server.wait().expect("it ends");
         running.dismiss();
     }
 
     fn end(&mut self, name: &str) {
         let Some(mut running) = self.running.take() else { return };
-        signal(name, running.server.id());
+        machine::signal(name, &[running.server.id()]);
         let until = Instant::now() + PATIENCE;
         while running.server.try_wait().expect("it can be waited for").is_none() {
             if Instant::now() >= until {
@@ -189,9 +189,11 @@ impl Postgres {
         }
     }
 
-    /// What it has written about itself.
+    /// The end of what it has written about itself.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.log_file()).unwrap_or_default()
+        let all = fs::read_to_string(self.log_file()).unwrap_or_default();
+        let lines: Vec<&str> = all.lines().collect();
+        lines[lines.len().saturating_sub(30)..].join("\n")
     }
 
     fn log_file(&self) -> PathBuf {
@@ -253,19 +255,10 @@ fn find(program: &str) -> PathBuf {
     folders.find(is_whole).map_or_else(|| panic!("{MISSING}"), |folder| folder.join(program))
 }
 
-/// Ends the server if this process is killed and cannot: the pipe breaks.
-fn guard(server: u32) -> Child {
+/// Clears up if this process cannot, because it was killed or keeps the server to its end: the pipe breaks.
+fn guard(server: u32, folder: &Path) -> Child {
     let mut command = Command::new("sh");
-    command.args(["-c", "cat >/dev/null; kill -QUIT $0", &server.to_string()]);
+    command.args(["-c", "cat >/dev/null; kill -QUIT $0; sleep 2; rm -rf $1", &server.to_string()]).arg(folder);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("a shell can be started")
-}
-
-fn children(pid: u32) -> Vec<u32> {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
-}
-
-fn signal(name: &str, pid: u32) {
-    let _ = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).stderr(Stdio::null()).status();
 }

@@ -14,6 +14,11 @@ impl Random {
         Self(seed)
     }
 
+    /// Another source, which goes its own way from here.
+    pub fn split(&mut self) -> Self {
+        Self(self.below(u64::MAX) | 1)
+    }
+
     /// A number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;

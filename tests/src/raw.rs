@@ -2,11 +2,13 @@
 
 #![allow(clippy::panic)] // that is how tests fail
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{PATIENCE, binary};
@@ -16,6 +18,8 @@ pub struct Wire {
     child: Child,
     /// Where it listens.
     pub address: SocketAddr,
+    /// Its stdin, and the lines on its stdout.
+    streams: Mutex<(ChildStdin, Receiver<String>)>,
     folder: tempfile::TempDir,
 }
 
@@ -33,20 +37,38 @@ impl Wire {
             .arg(&config)
             .arg("--data-dir")
             .arg(folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
             .expect("the binary can be started");
+        let (stdin, stdout) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+        let streams = Mutex::new((stdin, lines_of(stdout)));
         let until = Instant::now() + PATIENCE;
         loop {
             let log = std::fs::read_to_string(folder.path().join("log")).expect("the log can be read");
             if let Some(address) = log.lines().find_map(address_in) {
-                return Self { child, address, folder };
+                return Self { child, address, streams, folder };
             }
             let ended = child.try_wait().expect("it can be asked");
             assert!(ended.is_none() && Instant::now() < until, "the server did not start:\n{log}");
             std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Writes a line to its stdin, and reads lines from its stdout up to the one that is the last.
+    pub fn say(&self, line: &str, is_last: impl Fn(&Value) -> bool) -> Vec<String> {
+        let mut streams = self.streams.lock();
+        let (stdin, lines) = &mut *streams;
+        stdin.write_all(format!("{line}\n").as_bytes()).expect("it reads its stdin");
+        let mut all = Vec::new();
+        loop {
+            let line = lines.recv_timeout(PATIENCE).expect("an answer in time");
+            let frame: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no frame: {line}"));
+            all.push(line);
+            if is_last(&frame) {
+                return all;
+            }
         }
     }
 
@@ -150,6 +172,19 @@ impl Drop for Wire {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The lines of a stream, as they come.
+fn lines_of(stdout: ChildStdout) -> Receiver<String> {
+    let (to, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if to.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 /// The header line of A2A 1.0.

@@ -58,6 +58,11 @@ impl Redis {
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     }
 
+    /// Its process.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// Its address.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/0", self.port)

@@ -1,8 +1,10 @@
 //! Server-sent events, read plainly.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::error::Elapsed;
 
 use crate::PATIENCE;
 
@@ -37,6 +39,15 @@ impl SseEvent {
     }
 }
 
+/// What came instead of a stream.
+#[derive(Debug)]
+pub enum NoStream {
+    /// Another answer: its status and what it says.
+    Answer(u16, String),
+    /// No whole answer.
+    Nothing,
+}
+
 /// A stream that is being read.
 pub struct Sse {
     response: reqwest::Response,
@@ -49,15 +60,26 @@ pub struct Sse {
 impl Sse {
     /// Sends a request and expects a stream.
     pub async fn open(request: reqwest::RequestBuilder) -> Self {
-        let response = request.header("Accept", "text/event-stream").send().await.expect("an answer");
-        let kind = response.headers().get("content-type").map(|v| v.to_str().expect("text").to_owned());
-        if kind.as_deref() != Some("text/event-stream") {
-            let status = response.status();
-            let text = response.text().await.unwrap_or_default();
-            assert_eq!(kind.as_deref(), Some("text/event-stream"), "no stream but {status}: {text}");
-            unreachable!()
+        match Self::try_open(request, PATIENCE).await {
+            Ok(stream) => stream,
+            Err(NoStream::Answer(status, text)) => panic!("no stream but {status}: {text}"),
+            Err(NoStream::Nothing) => panic!("no answer"),
         }
-        Self { response, buffer: Vec::new(), looked: 0, ready: VecDeque::new() }
+    }
+
+    /// Sends a request that may meet a server that is gone, stands still or refuses.
+    pub async fn try_open(request: reqwest::RequestBuilder, patience: Duration) -> Result<Self, NoStream> {
+        let sent = tokio::time::timeout(patience, request.header("Accept", "text/event-stream").send()).await;
+        let Ok(Ok(response)) = sent else { return Err(NoStream::Nothing) };
+        let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok());
+        if kind == Some("text/event-stream") {
+            return Ok(Self { response, buffer: Vec::new(), looked: 0, ready: VecDeque::new() });
+        }
+        let status = response.status().as_u16();
+        match tokio::time::timeout(patience, response.text()).await {
+            Ok(Ok(text)) => Err(NoStream::Answer(status, text)),
+            _ => Err(NoStream::Nothing),
+        }
     }
 
     /// The headers of the answer.
@@ -67,14 +89,18 @@ impl Sse {
 
     /// The next event; `None` at the end, and also when the connection breaks.
     pub async fn next(&mut self) -> Option<SseEvent> {
+        self.next_within(PATIENCE).await.expect("something within the time")
+    }
+
+    /// The same, unless nothing at all comes for so long.
+    pub async fn next_within(&mut self, patience: Duration) -> Result<Option<SseEvent>, Elapsed> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                return Some(event);
+                return Ok(Some(event));
             }
-            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await.expect("something within the time");
-            match chunk {
+            match tokio::time::timeout(patience, self.response.chunk()).await? {
                 Ok(Some(chunk)) => self.take(&chunk),
-                Ok(None) | Err(_) => return None,
+                Ok(None) | Err(_) => return Ok(None),
             }
         }
     }

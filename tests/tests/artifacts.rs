@@ -198,7 +198,7 @@ async fn no_path_leads_out_of_the_folder() {
 
 #[tokio::test]
 async fn equal_files_are_kept_once_and_go_with_the_last_task() {
-    let mut server = Server::configured("retention: 1s\n");
+    let mut server = Server::configured("retention: 5s\n");
     let shelf = server.data_dir().join("artifacts");
     let mut tasks = Vec::new();
     for _ in 0..3 {
@@ -208,7 +208,6 @@ async fn equal_files_are_kept_once_and_go_with_the_last_task() {
     assert_eq!(files(&shelf).len(), 4, "one by its hash, and a name of it for each task");
     assert_eq!(fetch(get(url(&tasks[2]))).await.body.len(), 500_000);
     server.terminate();
-    tokio::time::sleep(Duration::from_millis(2100)).await;
     server.restart();
     let until = Instant::now() + PATIENCE;
     while !files(&shelf).is_empty() {

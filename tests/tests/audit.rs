@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nuncio_client::{Client, Options, Retry};
 use nuncio_tests::raw::{V1, Wire as RawWire};
-use nuncio_tests::{PATIENCE, Server, Value, Wire, answer, client, id, json, message, nuncio};
+use nuncio_tests::{PATIENCE, Redis, Server, Value, Wire, answer, client, id, json, message, nuncio};
 
 struct Place {
     folder: tempfile::TempDir,
@@ -103,6 +104,52 @@ async fn every_wire_is_named() {
     let named: Vec<String> = all.iter().map(|line| format!("{} {}", line["binding"], line["version"])).collect();
     assert_eq!(named.join("; ").replace('"', ""), "jsonrpc 1.0; rest 1.0; jsonrpc 0.3; rest 0.3");
     assert!(all.iter().all(|line| line["operation"] == "SendStreamingMessage" && line["task"].is_string()));
+}
+
+#[tokio::test]
+async fn every_transport_is_on_record() {
+    let (place, redis) = (Place::new(), Redis::start());
+    let tokens = "tokens: [{name: anna, token: t-anna}]\n";
+    let socket = place.folder.path().join("a.sock");
+    let ways = format!(
+        "transport: [http, unix, redis-streams]\nsocket-path: {}\nredis-url: {}\n{tokens}",
+        socket.display(),
+        redis.url()
+    );
+    let server = Server::configured(&place.yaml(&ways));
+    let alone = place.folder.path().join("alone.yml");
+    let log = place.folder.path().join("alone.log");
+    std::fs::write(&alone, format!("store: memory\ntransport: stdio\naudit-log: {}\n{tokens}", log.display())).unwrap();
+    let host = server.url.strip_prefix("http://").unwrap();
+    let addresses = [
+        ("grpc", format!("grpc://{host}")),
+        ("grpc-jsonrpc", format!("grpc-jsonrpc://{host}")),
+        ("websocket", format!("ws://{host}/ws")),
+        ("unix", format!("unix://{}", socket.display())),
+        ("redis-streams", format!("redis-streams://127.0.0.1:{}", redis.port)),
+        ("stdio", format!("stdio:{} serve --config {} 2>/dev/null", nuncio_tests::binary().display(), alone.display())),
+    ];
+    let request = || serde_json::from_value(message("PRIVATE-WORDS")).unwrap();
+    for (n, (binding, address)) in addresses.iter().enumerate() {
+        Client::direct(address, Options::bearer("t-anna")).unwrap().send(request()).await.unwrap();
+        let retry = Retry { tries: 0, ..Retry::default() };
+        let stranger = Client::direct(address, Options { retry, ..Options::bearer("WRONG-TOKEN") }).unwrap();
+        stranger.send(request()).await.unwrap_err();
+        let (path, before) = if *binding == "stdio" { (log.clone(), 0) } else { (place.log(), 2 * n) };
+        let all = lines(&path, before + 2).await;
+        let told = |line: &Value| {
+            let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+            [text("binding"), text("caller"), text("operation"), text("outcome")]
+        };
+        assert_eq!(told(&all[before]), [binding, "anna", "SendMessage", "ok"], "{}", all[before]);
+        assert!(all[before]["task"].is_string(), "{}", all[before]);
+        let denied = [binding, "", "Authenticate", "UNAUTHENTICATED"];
+        assert_eq!(told(&all[before + 1]), denied, "{}", all[before + 1]);
+        let text = std::fs::read_to_string(path).unwrap();
+        for word in ["PRIVATE-WORDS", "t-anna", "WRONG-TOKEN"] {
+            assert!(!text.contains(word), "{word} is in the log: {text}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -38,6 +38,15 @@ fn readiness_ends_with_the_signal_to_stop() {
 }
 
 #[test]
+fn finished_tasks_go_when_their_time_is_over() {
+    for store in ["memory", "sqlite"] {
+        let wire = Wire::start(&format!("store: {store}\nretention: 1s\n"));
+        assert_eq!(wire.post("/message:send", V1, &send("hello")).status, 200);
+        until("it is gone", || wire.rpc("ListTasks", &json!({}))["result"]["totalSize"] == 0);
+    }
+}
+
+#[test]
 fn calls_are_counted_by_operation_binding_and_version() {
     let wire = Wire::start("");
     let (new, old) = (send("hello"), send("hello").replace("ROLE_USER", "user"));

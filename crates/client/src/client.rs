@@ -44,11 +44,13 @@ impl Client {
     /// a card that leads elsewhere is an error unless [`Options::origins`] or [`Options::allow_cross_origin`]
     /// say otherwise.
     ///
-    /// An address that is none of HTTP is used as it is, as [`Client::direct`] does. Over WebSocket, a Unix socket
-    /// and stdio the agent is asked for its card; gRPC and streams in Redis have none.
+    /// An address that is none of HTTP is used as it is, as [`Client::direct`] does. Over WebSocket, a Unix socket,
+    /// stdio and JSON-RPC inside of gRPC the agent is asked for its card; gRPC and streams in Redis have none.
     pub async fn discover(url: &str, options: Options) -> Result<Self, ClientError> {
-        if grpc::typed(url).is_some() {
-            return Self::direct(url, options);
+        match grpc::typed(url) {
+            Some((Binding::GrpcJsonRpc, _)) => return Self::direct(url, options)?.introduced().await,
+            Some(_) => return Self::direct(url, options),
+            None => {}
         }
         let home = parse_url(url)?;
         match Binding::of_scheme(&home) {
@@ -76,11 +78,12 @@ impl Client {
     /// Reads a card as [`Client::discover`] does, but uses and refuses nothing: whoever asks may look at it, and
     /// at what its signatures are worth.
     pub async fn read_card(url: &str, options: Options) -> Result<FoundCard, ClientError> {
-        let home = parse_url(url)?;
-        if Binding::of_scheme(&home).is_some() {
+        let is_enveloped = matches!(grpc::typed(url), Some((Binding::GrpcJsonRpc, _)));
+        if is_enveloped || Binding::of_scheme(&parse_url(url)?).is_some() {
             let request = GetExtendedAgentCardRequest { tenant: options.tenant.clone().unwrap_or_default() };
             return Self::direct(url, options)?.inner.wire.card(&request).await;
         }
+        let home = parse_url(url)?;
         find(&Http::new(home.clone(), options)?, &home).await
     }
 
@@ -94,11 +97,11 @@ impl Client {
     /// options say otherwise.
     pub fn direct(url: &str, options: Options) -> Result<Self, ClientError> {
         let grpc = grpc::typed(url);
-        if grpc.is_some() && options.require_signature {
+        if matches!(grpc, Some((Binding::Grpc, _))) && options.require_signature {
             return Err(invalid("There is no card to verify at a gRPC address: use the address of the card.".into()));
         }
-        let url = parse_url(grpc.as_deref().unwrap_or(url))?;
-        let known = grpc.map(|_| Binding::Grpc).or_else(|| Binding::of_scheme(&url));
+        let url = parse_url(grpc.as_ref().map_or(url, |(_, web)| web))?;
+        let known = grpc.map(|(binding, _)| binding).or_else(|| Binding::of_scheme(&url));
         let binding = known.or(options.binding).unwrap_or(Binding::JsonRpc);
         let version = options.version.unwrap_or(Version::V1_0);
         let tenant = options.tenant.clone().unwrap_or_default();

@@ -167,7 +167,7 @@ fn choose<'a>(
         let asked = options.binding.is_none_or(|asked| asked == binding)
             && options.version.is_none_or(|asked| asked == version);
         let url = match binding {
-            Binding::Grpc => parse_absolute(&grpc::named(&interface.url, at)),
+            Binding::Grpc | Binding::GrpcJsonRpc => parse_absolute(&grpc::named(&interface.url, at)),
             _ => parse_absolute(&interface.url),
         };
         let url = url.filter(|url| asked && is_wanted(url, options))?;

@@ -53,6 +53,8 @@ pub enum Binding {
     Rest,
     /// gRPC.
     Grpc,
+    /// JSON-RPC inside of gRPC.
+    GrpcJsonRpc,
     /// JSON-RPC by streams in Redis.
     RedisStreams,
     /// JSON-RPC over WebSocket.
@@ -70,6 +72,7 @@ impl Binding {
             Self::JsonRpc => "JSONRPC",
             Self::Rest => "HTTP+JSON",
             Self::Grpc => "GRPC",
+            Self::GrpcJsonRpc => "grpc-jsonrpc",
             Self::RedisStreams => "redis-streams",
             Self::WebSocket => "websocket",
             Self::Unix => "unix",
@@ -84,8 +87,9 @@ impl Binding {
 
     /// The binding with this name in a card.
     pub fn from_name(name: &str) -> Option<Self> {
-        let all = [Self::JsonRpc, Self::Rest, Self::Grpc, Self::RedisStreams, Self::WebSocket, Self::Unix, Self::Stdio];
-        all.into_iter().find(|binding| binding.name().eq_ignore_ascii_case(name.trim()))
+        let web = [Self::JsonRpc, Self::Rest, Self::Grpc, Self::GrpcJsonRpc, Self::WebSocket];
+        let others = [Self::RedisStreams, Self::Unix, Self::Stdio];
+        web.into_iter().chain(others).find(|binding| binding.name().eq_ignore_ascii_case(name.trim()))
     }
 }
 
@@ -153,6 +157,7 @@ enum Carrier {
     JsonRpc(JsonRpc),
     Rest(Rest),
     Grpc,
+    Enveloped(JsonRpc),
     Redis(JsonRpc, Arc<Redis>),
     Framed(JsonRpc, Arc<Framed>),
 }
@@ -179,6 +184,7 @@ impl Wire {
             Binding::JsonRpc => Carrier::JsonRpc(JsonRpc::default()),
             Binding::Rest => Carrier::Rest(Rest::new(version)),
             Binding::Grpc => Carrier::Grpc,
+            Binding::GrpcJsonRpc => Carrier::Enveloped(JsonRpc::default()),
             Binding::RedisStreams => Carrier::Redis(JsonRpc::default(), Arc::new(Redis::new(&http, &url)?)),
             Binding::WebSocket | Binding::Unix | Binding::Stdio => {
                 Carrier::Framed(JsonRpc::default(), Arc::new(Framed::new(&url)))
@@ -199,7 +205,7 @@ impl Wire {
             Carrier::Redis(_, redis) => wire.carrier = Carrier::Redis(JsonRpc::default(), redis.clone()),
             // On the same connection no two calls may have the same number.
             Carrier::Framed(calls, framed) => wire.carrier = Carrier::Framed(calls.clone(), framed.clone()),
-            Carrier::JsonRpc(_) | Carrier::Rest(_) | Carrier::Grpc => {}
+            Carrier::JsonRpc(_) | Carrier::Rest(_) | Carrier::Grpc | Carrier::Enveloped(_) => {}
         }
         Ok(wire)
     }
@@ -321,10 +327,14 @@ impl Wire {
         }
         let work = async {
             let mut response = self.http.ask(ask).await?;
-            if matches!(self.carrier, Carrier::Grpc) {
+            if self.is_grpc() {
                 let messages = Messages::of(&self.http, response).await?;
                 let message = messages.only(&self.http, &self.url, self.http.options.max_answer).await?;
-                return read(self.dialect, &message).map_err(|error| unreadable(&self.url, &error));
+                if matches!(self.carrier, Carrier::Grpc) {
+                    return read(self.dialect, &message).map_err(|error| unreadable(&self.url, &error));
+                }
+                let (json, _) = grpc::unwrapped(&self.url, message)?;
+                return framing.open(&self.http, &self.url, &json, |json| self.dialect.tolerant(json, read));
             }
             self.accepted(framing, &mut response).await?;
             let body = self.http.body(&mut response, self.http.options.max_answer).await?;
@@ -342,8 +352,8 @@ impl Wire {
         limit: Duration,
     ) -> Result<Feed, ClientError> {
         let (ask, framing) = self.ask(call, true, extra)?;
-        if matches!(self.carrier, Carrier::Grpc) {
-            return self.open_grpc(ask, limit).await;
+        if self.is_grpc() {
+            return self.open_grpc(ask, framing, limit).await;
         }
         if self.is_framed() {
             let work = async {
@@ -380,6 +390,11 @@ impl Wire {
         matches!(self.carrier, Carrier::Redis(..) | Carrier::Framed(..))
     }
 
+    /// Whether answers come as messages of gRPC.
+    fn is_grpc(&self) -> bool {
+        matches!(self.carrier, Carrier::Grpc | Carrier::Enveloped(_))
+    }
+
     /// Asks, and listens for what comes back.
     async fn arriving(&self, ask: &Ask, framing: Framing, streams: bool) -> Result<Arriving, ClientError> {
         match (&self.carrier, framing) {
@@ -392,12 +407,13 @@ impl Wire {
     }
 
     /// The first event is waited for, because errors before it come in its place.
-    async fn open_grpc(&self, ask: Ask, limit: Duration) -> Result<Feed, ClientError> {
+    async fn open_grpc(&self, ask: Ask, framing: Framing, limit: Duration) -> Result<Feed, ClientError> {
         let head = async {
             let response = self.http.ask(ask).await?;
             let mut feed = Feed::messages(
                 self.http.clone(),
                 self.url.clone(),
+                framing,
                 self.dialect,
                 Messages::of(&self.http, response).await?,
             );
@@ -418,6 +434,10 @@ impl Wire {
         match &self.carrier {
             Carrier::JsonRpc(carrier) | Carrier::Redis(carrier, _) | Carrier::Framed(carrier, _) => {
                 carrier.ask(&self.url, headers, self.dialect, call, streams)
+            }
+            Carrier::Enveloped(carrier) => {
+                let (ask, framing) = carrier.ask(&self.url, headers, self.dialect, call, streams)?;
+                Ok((grpc::wrapped(ask, streams), framing))
             }
             Carrier::Rest(carrier) => Ok((carrier.ask(&self.url, headers, self.dialect, call, streams), Framing::Rest)),
             // What is around an answer is taken off before.

@@ -6,6 +6,7 @@
 
 mod address;
 mod agents;
+mod bus;
 mod card;
 mod check;
 pub(crate) mod choice;
@@ -42,7 +43,7 @@ pub(crate) use schema::schema;
 pub(crate) use secret::Secret;
 #[allow(unused_imports, reason = "the types of public fields")]
 pub(crate) use types::{
-    AgentEntry, AgentKind, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
+    AgentEntry, AgentKind, Bus, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
     NamedToken, PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, TokenSource, Transport, Variable,
 };
 

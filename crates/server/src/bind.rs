@@ -183,6 +183,14 @@ impl App {
         self.cards.cards().of(tenant)
     }
 
+    /// Counts a request of a caller, or refuses it.
+    pub(crate) async fn keep_pace(&self, pace: &Pace, caller: &Arc<str>, way: Way) -> Result<(), Error> {
+        match &self.engine.cluster {
+            None => pace.check(caller, way),
+            Some(cluster) => Box::pin(pace.check_with(cluster, caller, way)).await,
+        }
+    }
+
     /// Takes a place for one more stream.
     pub(crate) fn stream_place(&self, caller: &Arc<str>) -> Result<StreamPlace, Error> {
         let share = self.shares.as_ref().map(|shares| shares.take(caller)).transpose()?;

@@ -248,9 +248,9 @@ impl Card {
             CardFormat::Union => Form::Union,
         };
         let at = self.ways.get().and_then(|ways| ways.http);
-        let base_url = self.options.public_url.clone().or_else(|| Some(format!("http://{}", at?)));
-        let base_url = base_url.unwrap_or_default();
-        self.made(&(base_url.trim_end_matches('/').to_owned() + &self.below), form).body.clone()
+        let reached = at.is_some() || self.options.public_url.is_some();
+        let root = if reached { self.root_url(&HeaderMap::new(), at, None) } else { String::new() };
+        self.made(&(root + &self.below), form).body.clone()
     }
 
     fn made(&self, base_url: &str, form: Form) -> Arc<Made> {

@@ -6,6 +6,7 @@
 //! * `schedule`: which turn runs when; `manners`: where servers differ in what may happen at the same time.
 //! * `run` and [`turn`]: one turn, from outside and as the agent sees it.
 //! * `live`, `hub`, `fold`: a task in memory.
+//! * `cluster`: what changes when several servers share a store.
 //! * `webhook`: registering who is told about a task.
 //! * `subscribe`, `read`, `cancel`, `recover`: the other operations, and what a crash leaves behind.
 
@@ -20,14 +21,16 @@ use parking_lot::Mutex;
 use tracing::Instrument;
 
 use crate::artifact::Artifacts;
+use crate::bus::{Bus, Local};
 use crate::metrics::Metrics;
 use crate::push::{Desk, PushOptions};
-use crate::store::{AppendError, Lease, Micros, Store, StoreError, TaskKey};
+use crate::store::{AppendError, Lease, Micros, Node, Store, StoreError, TaskKey};
 
 mod accept;
 pub mod approval;
 pub mod arrival;
 mod cancel;
+pub(crate) mod cluster;
 mod event;
 mod fold;
 pub(crate) mod hub;
@@ -53,7 +56,9 @@ pub use share::PerCaller;
 pub use subscribe::{Close, Over, Subscription};
 pub(crate) use webhook::not_supported;
 
+use cluster::Cluster;
 use hub::Hub;
+use live::Ties;
 use roster::Roster;
 use schedule::Schedule;
 
@@ -127,6 +132,8 @@ pub struct EngineOptions {
     pub artifacts: Artifacts,
     /// How webhooks are served; without it, there are none.
     pub push: Option<PushOptions>,
+    /// Carries hints between servers on the same store.
+    pub bus: Option<Arc<dyn Bus>>,
 }
 
 impl Default for EngineOptions {
@@ -151,6 +158,7 @@ impl Default for EngineOptions {
             tenants: None,
             artifacts: Artifacts::default(),
             push: None,
+            bus: None,
         }
     }
 }
@@ -169,7 +177,9 @@ pub struct Engine {
     /// Who delivers to webhooks.
     pub(crate) push: Option<Arc<Desk>>,
     /// This process, for as long as it lives.
-    node: Arc<str>,
+    node: Node,
+    /// The other servers on the same store, if there can be any.
+    pub(crate) cluster: Option<Arc<Cluster>>,
     /// Sends with the same key are decided one after the other.
     keys: Vec<tokio::sync::Mutex<()>>,
     /// Webhooks of the same task are registered one after the other.
@@ -188,8 +198,15 @@ impl Engine {
     /// [`Engine::tend`] running.
     pub fn new(roster: Roster, store: Arc<dyn Store>, options: EngineOptions, metrics: Arc<Metrics>) -> Arc<Self> {
         let schedule = Schedule::new(options.max_running_turns, options.max_queued_turns, options.per_caller);
-        let hub = Hub::new(metrics.events.clone());
-        let desk = |push| Desk::new(push, store.clone(), hub.clone(), metrics.clone());
+        let bus = options.bus.clone().unwrap_or_else(Local::bus);
+        let cluster = Cluster::on(&store, bus, metrics.cluster.clone());
+        let hub = Hub::new(Ties {
+            store: store.clone(),
+            events: metrics.events.clone(),
+            bell: Arc::default(),
+            link: cluster.as_ref().map(|cluster| cluster.link.clone()),
+        });
+        let desk = |push| Desk::new(push, store.clone(), hub.clone(), metrics.clone(), cluster.clone());
         let push = options.push.clone().map(desk);
         Arc::new(Self {
             options,
@@ -200,6 +217,7 @@ impl Engine {
             store,
             schedule,
             node: uuid::Uuid::new_v4().to_string().into(),
+            cluster,
             keys: (0..64).map(|_| tokio::sync::Mutex::default()).collect(),
             hooks: (0..64).map(|_| tokio::sync::Mutex::default()).collect(),
             stranded: Mutex::default(),
@@ -253,10 +271,18 @@ impl Engine {
                 "turns were still running at the end of the drain; the next start takes them up"
             );
         }
+        if self.is_shared() {
+            Box::pin(self.leave()).await;
+        }
+    }
+
+    /// This process; where others share the store, in its present life.
+    pub(crate) fn node(&self) -> Node {
+        self.cluster.as_ref().map_or_else(|| self.node.clone(), |cluster| cluster.node())
     }
 
     fn lease(&self) -> Lease {
-        Lease { node: self.node.clone() }
+        Lease { node: self.node() }
     }
 
     /// A lease that nobody holds: whoever has room takes the task.

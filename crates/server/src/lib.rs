@@ -4,6 +4,7 @@
 //!
 //! * [`agent`]: what a served agent is. Implement [`Agent`], and you have an A2A agent.
 //! * [`store`]: the durable, numbered log under every task, and its contract.
+//! * [`bus`]: hints between servers that share a store.
 //! * [`engine`]: accepts messages, runs turns, lets anyone follow a task from any number on.
 //! * [`push`]: webhooks, and the guard in front of every address that a peer names.
 //! * [`present`]: what an agent reports, as A2A events.
@@ -18,6 +19,7 @@
 pub mod agent;
 pub mod artifact;
 pub mod auth;
+pub mod bus;
 pub mod engine;
 pub mod metrics;
 pub mod present;

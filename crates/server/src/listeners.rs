@@ -23,6 +23,8 @@ pub struct Listeners {
     pub stdio: Option<Stdio>,
     /// A port for gRPC alone. Without it, gRPC is found at the port for HTTP.
     pub grpc: Option<TcpListener>,
+    /// Whether the card lists JSON-RPC in gRPC, which is wherever gRPC is.
+    pub grpc_jsonrpc: bool,
     /// Streams in Redis.
     pub redis: Option<Arc<Streams>>,
 }
@@ -45,12 +47,13 @@ impl Listeners {
     }
 
     /// What the card says about all of it.
-    pub(crate) fn ways(&self, http: &HttpOptions) -> io::Result<Ways> {
+    pub(crate) fn ways(&self, http: &HttpOptions, https: bool) -> io::Result<Ways> {
         let unix = self.unix.as_ref().map(|socket| (format!("unix://{}", socket.path().display()), "unix"));
         let stdio = self.stdio.map(|_| ("stdio://nuncio".to_owned(), "stdio"));
         let redis = self.redis.iter().map(|redis| (redis.address(), "redis-streams"));
         let others = unix.into_iter().chain(stdio).chain(redis).collect();
-        Ok(Ways { http: self.http_address()?, ws_path: http.ws_path.clone(), grpc: self.grpc_address()?, others })
+        let (ws_path, grpc) = (http.ws_path.clone(), self.grpc_address()?);
+        Ok(Ways { http: self.http_address()?, ws_path, grpc, grpc_jsonrpc: self.grpc_jsonrpc, https, others })
     }
 
     /// Whether the end of stdin is the end of everything.

@@ -156,6 +156,65 @@ impl RedisMetrics {
     }
 }
 
+/// What servers on the same store do for each other.
+#[derive(Clone, Default)]
+pub struct ClusterMetrics {
+    /// Hints sent.
+    pub told: Counter,
+    /// Hints received.
+    pub heard: Counter,
+    /// Tasks that had gone on without a hint.
+    pub missed: Counter,
+    /// Tasks taken over from nodes that are gone.
+    pub taken_over: Counter,
+    /// Letters left for other nodes.
+    pub posted: Counter,
+    /// Letters of other nodes handed to turns here.
+    pub delivered: Counter,
+    /// How often this node was not heard of in time.
+    pub lost: Counter,
+    /// Tasks of other nodes that are followed here.
+    pub followed: Gauge,
+    /// Tasks accepted here that wait for a place anywhere.
+    pub waiting: Gauge,
+    /// Nodes that are alive.
+    pub alive: Gauge,
+    /// Whether the bus works.
+    pub bus: Gauge,
+    info: Family<NodeLabels, Gauge>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NodeLabels {
+    node: String,
+}
+
+impl ClusterMetrics {
+    fn register(&self, r: &mut Registry) {
+        r.register("hints_sent", "Hints sent to other servers", self.told.clone());
+        r.register("hints_received", "Hints received from other servers", self.heard.clone());
+        r.register("hints_missed", "Tasks that had gone on elsewhere without a hint", self.missed.clone());
+        r.register("takeovers", "Tasks taken over from servers that are gone", self.taken_over.clone());
+        r.register("letters_sent", "Messages left for turns on other servers", self.posted.clone());
+        r.register("letters_taken", "Messages of other servers handed to turns here", self.delivered.clone());
+        r.register("lives_lost", "How often this server was not heard of in time", self.lost.clone());
+        r.register("tasks_followed", "Tasks of other servers that are followed here", self.followed.clone());
+        r.register("tasks_waiting", "Tasks accepted here that wait for a place anywhere", self.waiting.clone());
+        r.register("nodes_alive", "Servers on this store that are alive", self.alive.clone());
+        r.register("bus_up", "Whether the bus carries hints", self.bus.clone());
+        r.register("node", "This server, by its present name", self.info.clone());
+    }
+
+    /// Which node this is.
+    pub(crate) fn node(&self, node: &str) {
+        let labels = NodeLabels { node: node.to_owned() };
+        if self.info.get(&labels).is_none() {
+            self.info.clear();
+        }
+        self.info.get_or_create(&labels).set(1);
+    }
+}
+
 /// Everything that is counted.
 pub struct Metrics {
     registry: Registry,
@@ -175,6 +234,8 @@ pub struct Metrics {
     pub push: PushMetrics,
     /// What comes by Redis.
     pub redis: RedisMetrics,
+    /// What servers on the same store do for each other.
+    pub cluster: ClusterMetrics,
     running: Gauge,
     queued: Gauge,
     in_memory: Gauge,
@@ -210,6 +271,7 @@ impl Metrics {
             refused: Counter::default(),
             push: PushMetrics::default(),
             redis: RedisMetrics::default(),
+            cluster: ClusterMetrics::default(),
             running: Gauge::default(),
             queued: Gauge::default(),
             in_memory: Gauge::default(),
@@ -229,6 +291,7 @@ impl Metrics {
         r.register("connections_refused", "Connections turned away at the limit", self.refused.clone());
         self.push.register(r);
         self.redis.register(r);
+        self.cluster.register(r);
         r.register("turns_running", "Turns under way", self.running.clone());
         r.register("turns_queued", "Turns waiting for a place", self.queued.clone());
         r.register("tasks_in_memory", "Tasks that somebody writes or follows", self.in_memory.clone());

@@ -19,7 +19,8 @@ use crate::bind::frames::lines;
 use crate::bind::frames::session::Peer;
 use crate::bind::limit::{Pace, StreamShares};
 use crate::bind::mcp::Forgotten;
-use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis, stdio, unix};
+use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis, stdio, unix, ws};
+use crate::call::Way;
 use crate::card::{CardOptions, Desk};
 use crate::engine::roster::Roster;
 use crate::engine::{Engine, EngineOptions};
@@ -35,6 +36,8 @@ pub use refresh::Reloader;
 
 /// How long connections may take to end once everything is done.
 const LAST_CALL: Duration = Duration::from_secs(2);
+/// How a connection came of which nothing else is known.
+const WEB_SOCKET: Way = Way { binding: Some("websocket"), local: None, peer: None, client: None };
 
 /// Everything about a server that is not its agent or its store.
 #[derive(Clone, Debug)]
@@ -166,12 +169,22 @@ impl Server {
         lines::converse(self.app.clone(), Peer::default(), reader, writer).await;
     }
 
+    /// Serves WebSocket on a connection that has been opened already, until it ends: to stand behind another HTTP
+    /// server. Where callers must authenticate, the first frame says who it is.
+    pub async fn converse_frames<S>(&self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let known = !self.app.gate.is_closed();
+        ws::converse(&self.app, stream, lines::no_parts(), WEB_SOCKET, known).await;
+    }
+
     /// Takes up what a crash left behind, then serves until `shutdown` resolves and the work that runs
     /// has had its time to end.
     pub async fn run(self, listeners: impl Into<Listeners>, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let Self { app, drain_timeout, reloader } = self;
         let listeners = listeners.into();
-        app.cards.serving(listeners.ways(&app.http)?);
+        app.cards.serving(listeners.ways(&app.http, app.tls.is_some())?);
         if let Some(address) = listeners.http_address()? {
             app.engine.options.artifacts.listening_at(address, app.tls.is_some());
         }
@@ -188,7 +201,7 @@ impl Server {
         if let Some(address) = listeners.grpc_address()? {
             let _ = app.grpc_alone.set(address);
         }
-        let Listeners { http, grpc, unix, stdio, redis } = listeners;
+        let Listeners { http, grpc, unix, stdio, redis, .. } = listeners;
         let open = |port| tokio::spawn(listen::run(app.clone(), port, accepting.clone()));
         let listening: Vec<_> = [http, grpc].into_iter().flatten().map(open).collect();
         let listening_unix = unix.map(|unix| tokio::spawn(unix::run(app.clone(), unix, accepting.clone())));

@@ -464,6 +464,9 @@ pub trait Shared: Send + Sync {
     /// The node ends: what it holds is abandoned at once.
     async fn leave(&self, node: &Node) -> Result<(), StoreError>;
 
+    /// What time it is for the store.
+    async fn clock(&self) -> Result<Micros, StoreError>;
+
     /// The nodes that are alive.
     async fn nodes(&self) -> Result<Vec<Node>, StoreError>;
 

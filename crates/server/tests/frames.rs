@@ -48,6 +48,9 @@ fn line() -> impl Strategy<Value = String> {
         1 => request.prop_map(|text| text.chars().take(text.len() / 2).collect()),
         1 => "[ -~]{0,40}",
         1 => Just(r#"{"headers":{"a2a-version":"0.3"}}"#.to_owned()),
+        2 => Just(r#"{"jsonrpc":"2.0","id":1,"final":true}"#.to_owned()),
+        1 => Just(r#"{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{},"final":true}"#.to_owned()),
+        1 => Just(r#"{"id":null,"final":true,"headers":{"a":"b"}}"#.to_owned()),
         1 => Just("x".repeat(5000)),
         1 => Just("\r".to_owned()),
     ]

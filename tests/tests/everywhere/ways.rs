@@ -49,6 +49,7 @@ impl House {
             ("JSON-RPC", url.clone(), Binding::JsonRpc),
             ("REST", url.clone(), Binding::Rest),
             ("gRPC", url.replace("http://", "grpc://"), Binding::Grpc),
+            ("gRPC envelopes", url.replace("http://", "grpc-jsonrpc://"), Binding::GrpcJsonRpc),
             ("WebSocket", url.replace("http://", "ws://") + "/ws", Binding::WebSocket),
             ("Unix socket", format!("unix://{path}/socket"), Binding::Unix),
             ("stdio", format!("stdio:{} serve --config {path}/stdio.yml", binary().display()), Binding::Stdio),

@@ -1,6 +1,9 @@
 //! Callers, the card, a port of its own, and JSON-RPC in envelopes.
 
-use nuncio_client::{Binding, Client, Options, Version};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use nuncio_client::{Binding, Client, ClientError, Options, Retry, SendOptions, Version};
 use nuncio_protocol::proto::envelope::JsonRpcEnvelope;
 use nuncio_protocol::proto::{health, v1};
 use nuncio_protocol::{Message, Part, SendMessageRequest, SendMessageResponse};
@@ -101,3 +104,52 @@ async fn json_rpc_travels_in_envelopes() {
     let answer: JsonRpcEnvelope = answer.only();
     assert_eq!(serde_json::from_slice::<Value>(&answer.payload).unwrap()["error"]["code"], -32700);
 }
+
+#[tokio::test]
+async fn the_client_speaks_json_rpc_in_envelopes() {
+    let server = Server::configured("transport: [http, grpc, grpc-jsonrpc]\ngrpc-port: 0\ntoken: t-1\n");
+    let known = || Options { binding: Some(Binding::GrpcJsonRpc), ..Options::bearer("t-1") };
+    for version in [Version::V1_0, Version::V0_3] {
+        // The port of its own is another origin.
+        let options = Options { version: Some(version), allow_cross_origin: true, ..known() };
+        let by_card = Client::discover(&server.url, options).await.unwrap();
+        assert_eq!((by_card.binding(), by_card.version()), (Binding::GrpcJsonRpc, version));
+        let address = by_card.url().replace("http://", "grpc-jsonrpc://");
+        let options = Options { version: Some(version), ..Options::bearer("t-1") };
+        let typed = Client::discover(&address, options).await.unwrap();
+        assert_eq!((typed.binding(), typed.version()), (Binding::GrpcJsonRpc, version));
+        assert_eq!(typed.card().map(|card| card.name.as_str()), Some("nuncio demo"), "it is asked for its card");
+        for client in [&by_card, &typed] {
+            let message = Message::from_user(vec![Part::text("stream 4 5")]);
+            let request = SendMessageRequest { message: Some(message), ..Default::default() };
+            let events: Vec<_> = client.stream(request).await.unwrap().collect().await;
+            let numbers: Vec<_> = events.into_iter().filter_map(|event| event.unwrap().seq).collect();
+            assert_eq!(numbers, (1..=7).collect::<Vec<_>>());
+        }
+        let stranger = Client::discover(&address, Options { retry: NEVER, ..Options::default() }).await;
+        assert!(matches!(stranger, Err(ClientError::Unauthorized { .. })));
+        let args = ["client", "call", "--url", &address, "--prompt", "stream 3 5", "--stream", "--token", "t-1"];
+        let done = nuncio_tests::nuncio(&args);
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success() && said.contains("chunk 0chunk 1chunk 2"), "{done:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_in_envelopes_goes_on_where_it_was_cut_off() {
+    let mut server = Server::start(&[]);
+    let address = server.url.replace("http://", "grpc-jsonrpc://");
+    let client = Client::direct(&address, Options::default()).unwrap();
+    let message = Message::from_user(vec![Part::text("hold")]);
+    let request = SendMessageRequest { message: Some(message), ..Default::default() };
+    let mut events = client.stream_with(request, &SendOptions::key("k")).await.unwrap();
+    let mut seen = vec![events.next().await.unwrap().unwrap().seq.unwrap()];
+    server.kill();
+    server.restart();
+    while let Some(event) = events.next().await {
+        seen.extend(event.unwrap().seq);
+    }
+    assert!(seen.len() > 1 && seen == (1..=seen.len() as u64).collect::<Vec<_>>(), "{seen:?}");
+}
+
+const NEVER: Retry = Retry { tries: 0, first: Duration::ZERO, most: Duration::ZERO };

@@ -6,11 +6,12 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use nuncio_client::{Binding, Client, Options};
 use nuncio_protocol::proto::v1::{self, stream_response::Payload};
+use nuncio_protocol::proto::v03;
 use nuncio_protocol::{Message, Part, SendMessageRequest, StreamResponse};
 use nuncio_tests::{PATIENCE, Server, json};
 use prost::Message as _;
 
-use crate::kit::{Answer, MOMENT, Raw, say, say_at_once, task};
+use crate::kit::{Answer, MOMENT, Raw, framed, say, say_at_once, task};
 
 fn events(answer: &Answer) -> Vec<Payload> {
     let read = |bytes: &bytes::Bytes| v1::StreamResponse::decode(bytes.clone()).unwrap().payload.unwrap();
@@ -77,6 +78,33 @@ async fn streams_end_with_a_status_when_the_server_goes_down_and_the_client_goes
     });
     assert!(matches!(ended.code(), 0 | 14), "{ended:?}");
     assert!(matches!(events(&ended)[0], Payload::Task(_)));
+    server.ended();
+}
+
+#[tokio::test]
+async fn the_status_behind_events_has_its_details() {
+    let mut server = Server::configured("drain-timeout: 0s\nmax-running-turns: 1\n");
+    let raw = Raw::new(&server.url);
+    task(&raw.call("SendMessage", &say_at_once("hold")).await);
+    // Its turn has not come, so that nothing ends it before the server does.
+    let waiting = task(&raw.call("SendMessage", &say_at_once("hold")).await).id;
+    let follow = v1::SubscribeToTaskRequest { id: waiting.clone(), ..Default::default() };
+    let old = v03::TaskSubscriptionRequest { name: format!("tasks/{waiting}") };
+    let (new, old, _) = tokio::join!(
+        raw.call("SubscribeToTask", &follow),
+        raw.post("/a2a.v1.A2AService/TaskSubscription", &[], framed(&old.encode_to_vec())),
+        async {
+            while server.metric("nuncio_subscribers").await < 2.0 {
+                tokio::time::sleep(MOMENT).await;
+            }
+            server.signal("TERM");
+        }
+    );
+    for answer in [new, old] {
+        assert_eq!((answer.code(), answer.messages.len()), (14, 1), "an event, then the status: {answer:?}");
+        let info = &answer.details()[0];
+        assert_eq!((info["domain"].as_str(), info["reason"].is_string()), (Some("a2a-protocol.org"), true), "{info}");
+    }
     server.ended();
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use nuncio_client::{Options, SendOptions};
+use nuncio_client::{ClientError, Options, Retry, SendOptions};
 use nuncio_protocol::{SendMessageRequest, StreamResponse, TaskState};
 use nuncio_tests::{Random, Redis, json};
 
@@ -123,6 +123,30 @@ async fn another_worker_answers_what_a_dead_one_left_behind() {
     assert_eq!(ran, Some((2 * STREAMS - errors) as u64));
     assert!(second.metric("nuncio_redis_given_up_total").await >= 1.0);
     until_done(&redis);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_whose_only_worker_is_gone_for_good_ends_with_an_error() {
+    let redis = Redis::start();
+    let mut server = serve(&redis, "lease-ttl: 1s\n");
+    let retry = Retry { tries: 1, ..Retry::default() };
+    let client = client(&redis, Options { timeout: Duration::from_secs(2), retry, ..Options::default() });
+    let mut stream = client.stream(message("m", "hold")).await.expect("a stream");
+    stream.next().await.expect("an event").expect("no error");
+    server.kill();
+    let rest = async {
+        loop {
+            match stream.next().await {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return error,
+                None => panic!("nobody can have said that it is over"),
+            }
+        }
+    };
+    let error = tokio::time::timeout(2 * nuncio_tests::PATIENCE, rest).await.expect("it does not hang");
+    let is_clear =
+        matches!(error, ClientError::Timeout { .. } | ClientError::Unreachable { .. } | ClientError::Cut { .. });
+    assert!(is_clear, "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,12 @@
 //! Who may come in, and as whom.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use futures_util::SinkExt;
-use nuncio_tests::{Value, id, json, message};
+use nuncio_tests::{Server, Value, id, json, message, state};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::kit::{By, House, Talk, close_code};
@@ -85,6 +90,78 @@ async fn the_tasks_of_a_local_user_are_his_own() {
     assert_eq!(code_of(&mut open, "GetTask", json!({ "id": id(&task) }), &json!({})).await, -32001);
     let again = Talk::open(&house, By::Unix).await.call("GetTask", json!({ "id": id(&task) })).await;
     assert_eq!(again["result"]["id"], task["id"]);
+}
+
+/// What a socket answers to another user of this machine, line by line.
+fn as_user(user: &str, socket: &Path, request: &str) -> Result<Vec<Value>, String> {
+    let root = Command::new("id").arg("-u").output().expect("id can be started");
+    assert_eq!(root.stdout.trim_ascii(), b"0", "this test acts as the user `{user}`: run it as root");
+    // Part of every Debian, where a program of ours may be in a folder that this user cannot enter.
+    const TALK: &str = r#"use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die "$!\n";
+        print $s "$ARGV[1]\n"; $s->flush; shutdown($s, 1); print while <$s>;"#;
+    let mut talk = Command::new("setpriv");
+    talk.args(["--reuid", user, "--clear-groups", "--", "perl", "-e", TALK]).arg(socket).arg(request);
+    let done = talk.stdin(Stdio::null()).output().expect("setpriv is missing: apt-get install util-linux");
+    if !done.status.success() {
+        return Err(String::from_utf8_lossy(&done.stderr).into_owned());
+    }
+    let lines = String::from_utf8(done.stdout).expect("text");
+    Ok(lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect())
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn a_socket_for_several_users_tells_them_apart_and_turns_others_away() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("all may enter");
+    let socket = folder.path().join("a.sock");
+    // Somebody who has a token and the name of a user is not that user.
+    let yaml = format!(
+        "transport: [http, unix]\nsocket-path: {}\nsocket-users: [nobody]\ntrust-local: true\n\
+         tokens: [{{name: nobody, token: t-1}}, {{name: root, token: t-2}}]\n",
+        socket.display()
+    );
+    let server = Server::configured(&yaml);
+    assert_eq!(mode(&socket), 0o666);
+    let request = |method: &str, params: &Value| {
+        json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
+    };
+    let sent = as_user("nobody", &socket, &request("SendMessage", &message("mine"))).expect("an answer");
+    let task = sent[0]["result"]["task"].clone();
+    assert_eq!(state(&task), "COMPLETED", "{sent:?}");
+    let get = request("GetTask", &json!({ "id": id(&task) }));
+    assert_eq!(as_user("nobody", &socket, &get).expect("an answer")[0]["result"]["id"], task["id"]);
+    let mut own = Talk::on(tokio::net::UnixStream::connect(&socket).await.expect("a connection"));
+    let foreign = own.call("GetTask", json!({ "id": id(&task) })).await;
+    assert_eq!(foreign["error"]["code"], -32001, "another user of the same socket: {foreign}");
+    assert_eq!(own.call("ListTasks", json!({})).await["result"]["totalSize"], 0);
+    own.send("of root").await;
+    for token in ["t-1", "t-2"] {
+        let listed = server.get("/tasks").bearer_auth(token);
+        assert_eq!(nuncio_tests::answer(listed).await.1["totalSize"], 0, "{token} is nobody's name at the socket");
+    }
+    let stranger = as_user("daemon", &socket, &request("ListTasks", &json!({}))).expect("an answer");
+    assert_eq!(stranger.len(), 1, "{stranger:?}");
+    assert_eq!((&stranger[0]["error"]["code"], &stranger[0]["id"]), (&json!(-31403), &json!(null)));
+}
+
+#[tokio::test]
+async fn a_socket_is_for_its_own_user_alone_unless_others_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("all may enter");
+    let socket = folder.path().join("a.sock");
+    let yaml = format!("transport: [http, unix]\nsocket-path: {}\n", socket.display());
+    let _server = Server::configured(&yaml);
+    assert_eq!(mode(&socket), 0o600);
+    let refused = as_user("nobody", &socket, "{}").expect_err("nobody else comes in");
+    assert!(refused.contains("Permission denied"), "{refused}");
+    // Even if somebody opens the file itself, the server knows who is there.
+    std::fs::set_permissions(&socket, Permissions::from_mode(0o666)).expect("its mode can be set");
+    let turned_away = as_user("nobody", &socket, "{}").expect("an answer");
+    assert_eq!(turned_away[0]["error"]["code"], -31403, "{turned_away:?}");
 }
 
 #[tokio::test]

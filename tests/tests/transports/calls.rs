@@ -2,7 +2,7 @@
 
 use nuncio_tests::{at_once, follow_up, id, json, message, state};
 
-use crate::kit::{ALL, By, House, Talk};
+use crate::kit::{ALL, By, House, Talk, until};
 
 #[tokio::test]
 async fn every_operation_is_answered_without_a_version_header() {
@@ -71,6 +71,46 @@ async fn a_running_task_is_canceled_on_the_connection_that_streams_it() {
             last = next;
         }
         assert_eq!(state(&last.body["result"]["statusUpdate"]), "CANCELED", "{by:?}: {last:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_ended_by_its_reader_while_the_connection_and_the_task_go_on() {
+    let house = House::open("");
+    for by in ALL {
+        let mut talk = Talk::open(&house, by).await;
+        let (one, other) = (
+            talk.ask("SendStreamingMessage", &message("hold")).await,
+            talk.ask("SendStreamingMessage", &message("hold")).await,
+        );
+        let task = talk.next_of(one).await.body["result"]["task"].clone();
+        let second = talk.next_of(other).await.body["result"]["task"].clone();
+        talk.say(&json!({ "jsonrpc": "2.0", "id": one, "final": true }).to_string()).await;
+        let mut end = talk.next_of(one).await;
+        while !end.last {
+            end = talk.next_of(one).await;
+        }
+        assert!(end.body.get("error").is_none() && end.body.get("result").is_none(), "{by:?}: {end:?}");
+        if by != By::Stdio {
+            until("one stream is left", async || house.server.metric("nuncio_subscribers").await == 1.0).await;
+        }
+        // Nothing is there to end: nobody is told anything.
+        talk.say(&json!({ "jsonrpc": "2.0", "id": 4711, "final": true }).to_string()).await;
+        talk.say(&json!({ "jsonrpc": "2.0", "id": one, "final": true }).to_string()).await;
+        let working = talk.call("GetTask", json!({ "id": id(&task) })).await;
+        assert_eq!(state(&working["result"]), "WORKING", "{by:?}");
+        for task in [&task, &second] {
+            talk.call("CancelTask", json!({ "id": id(task) })).await;
+        }
+        let mut last = talk.next_of(other).await;
+        while !last.last {
+            last = talk.next_of(other).await;
+        }
+        // The stream that was ended has said nothing since.
+        talk.finish().await;
+        while let Some(frame) = talk.next().await {
+            assert_ne!(frame.id, json!(one), "{by:?}: {frame:?}");
+        }
     }
 }
 

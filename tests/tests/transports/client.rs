@@ -1,13 +1,18 @@
 //! Our client over each of them: the library, and the commands.
 
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::StreamExt;
-use nuncio_client::{Binding, Client, ClientError, Options, SendOptions, Version};
-use nuncio_protocol::{GetTaskRequest, Message, Part, SendMessageRequest, SendMessageResponse, StreamResponse};
+use nuncio_client::{Binding, Client, ClientError, Event, Options, SendOptions, Version};
+use nuncio_protocol::{
+    GetTaskRequest, Message, Part, SendMessageRequest, SendMessageResponse, StreamResponse, TaskState,
+};
 use nuncio_tests::binary;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use crate::kit::{House, Talk};
+use crate::kit::{House, Talk, until};
 
 fn request(text: &str) -> SendMessageRequest {
     SendMessageRequest { message: Some(Message::from_user(vec![Part::text(text)])), ..Default::default() }
@@ -90,6 +95,57 @@ async fn a_stream_survives_the_death_of_its_server() {
         }
         assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>(), "{by}");
         assert!(seqs.len() > 2, "{by}: {seqs:?}");
+    }
+}
+
+/// Stands between a client and the house, and counts who comes. Returns the addresses of both ways through it.
+async fn counted(house: &House) -> ([String; 2], Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let web = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let between = house.socket().with_extension("between");
+    let unix = UnixListener::bind(&between).expect("a socket");
+    let addresses =
+        [format!("ws://{}/ws", web.local_addr().expect("an address")), format!("unix://{}", between.display())];
+    let (counter, address) = (count.clone(), house.address().to_owned());
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = web.accept().await {
+            counter.fetch_add(1, Ordering::Relaxed);
+            let mut far = TcpStream::connect(&address).await.expect("a connection");
+            tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
+        }
+    });
+    let (counter, socket) = (count.clone(), house.socket());
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = unix.accept().await {
+            counter.fetch_add(1, Ordering::Relaxed);
+            let mut far = UnixStream::connect(&socket).await.expect("a connection");
+            tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
+        }
+    });
+    (addresses, count)
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_ends_alone() {
+    let house = House::open("");
+    let (addresses, connections) = counted(&house).await;
+    for url in addresses {
+        let before = connections.load(Ordering::Relaxed);
+        let client = Client::direct(&url, Options::default()).expect("a client");
+        let mut dropped = client.stream(request("hold")).await.expect("a stream");
+        let kept = client.stream(request("hold")).await.expect("a stream");
+        let Some(Ok(Event { response: StreamResponse::Task(task), .. })) = dropped.next().await else {
+            panic!("{url}: a task comes first");
+        };
+        until("both are open", async || house.server.metric("nuncio_subscribers").await == 2.0).await;
+        drop(dropped);
+        until("one is left", async || house.server.metric("nuncio_subscribers").await == 1.0).await;
+        let task = client.get(GetTaskRequest { id: task.id, ..Default::default() }).await.expect("the task");
+        assert_eq!(task.status.state, TaskState::Working, "{url}");
+        drop(kept);
+        until("none is left", async || house.server.metric("nuncio_subscribers").await == 0.0).await;
+        client.send(request("hi")).await.expect("the connection is of use");
+        assert_eq!(connections.load(Ordering::Relaxed), before + 1, "{url}: all of it on one connection");
     }
 }
 

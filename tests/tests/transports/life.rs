@@ -107,6 +107,25 @@ async fn stdio_carries_nothing_but_frames_and_opens_no_port() {
 }
 
 #[tokio::test]
+async fn events_carry_files_that_nobody_could_download() {
+    let part = |task: &nuncio_tests::Value| task["artifacts"][0]["parts"][0].clone();
+    let size = |part: &nuncio_tests::Value| part["raw"].as_str().map_or(0, str::len) / 4 * 3;
+    let mut alone = Talk::start(&["--store", "memory"]);
+    let carried = part(&alone.send("file a.bin 600000").await);
+    assert_eq!(size(&carried), 600_000, "no port is open: {}", carried["url"]);
+    // Not more than a request may hold.
+    let most = config("max-body: 400KiB");
+    let mut small = Talk::start(&["--store", "memory", "--config", most.to_str().unwrap()]);
+    assert_eq!(size(&part(&small.send("file a.bin 300000").await)), 300_000);
+    assert!(part(&small.send("file a.bin 600000").await)["url"].is_string());
+    // Where there is a port, files are downloaded, and the limit is that of the configuration, whatever the store.
+    let house = House::open("");
+    assert!(part(&Talk::open(&house, By::Unix).await.send("file a.bin 600000").await)["url"].is_string());
+    let house = House::open("store: memory\nartifact-inline-max: 1MiB");
+    assert_eq!(size(&part(&Talk::open(&house, By::Unix).await.send("file a.bin 600000").await)), 600_000);
+}
+
+#[tokio::test]
 async fn a_signal_ends_a_server_whose_stdin_stays_open() {
     let mut talk = Talk::start(&["--store", "memory"]);
     talk.send("hello").await;

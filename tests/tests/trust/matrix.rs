@@ -1,11 +1,12 @@
 //! Every operation over every binding, for everybody who might try it. What belongs to somebody else looks exactly
 //! like what does not exist.
 
-use nuncio_tests::raw::{Answer, V1, Wire, request};
+use nuncio_tests::raw::{Answer, V1, Wire};
 use nuncio_tests::{Redis, Value, json};
 
+use crate::asks::{HOOK, call, draft, old_call, old_rest, old_rpc, rest, rpc, socket};
 use crate::kit::{ANNA, BEN, Mint, TOKENS, bearer, now, plain};
-use crate::others::{grpc, line, old_grpc};
+use crate::others::{envelope, grpc, line, old_grpc, stdin};
 use crate::streams::{self, entry};
 
 /// What can be done.
@@ -97,7 +98,7 @@ struct Binding {
     ask: fn(&Wire, &str, Op, &Things) -> Option<Answer>,
 }
 
-const BINDINGS: [Binding; 12] = [
+const BINDINGS: [Binding; 16] = [
     Binding { name: "JSON-RPC 1.0", has_tenants: true, ask: rpc },
     Binding { name: "REST 1.0", has_tenants: true, ask: rest },
     Binding { name: "JSON-RPC 0.3", has_tenants: false, ask: old_rpc },
@@ -114,6 +115,22 @@ const BINDINGS: [Binding; 12] = [
     },
     Binding { name: "gRPC 1.0", has_tenants: true, ask: grpc },
     Binding { name: "gRPC 0.3", has_tenants: false, ask: old_grpc },
+    Binding {
+        name: "gRPC envelopes 1.0",
+        has_tenants: true,
+        ask: |wire, who, op, things| envelope(wire, who, &call(op, things)?),
+    },
+    Binding {
+        name: "gRPC envelopes 0.3",
+        has_tenants: false,
+        ask: |wire, who, op, things| envelope(wire, who, &old_call(op, things)?),
+    },
+    Binding { name: "stdio 1.0", has_tenants: true, ask: |wire, who, op, things| stdin(wire, who, &call(op, things)?) },
+    Binding {
+        name: "stdio 0.3",
+        has_tenants: false,
+        ask: |wire, who, op, things| stdin(wire, who, &old_call(op, things)?),
+    },
     Binding {
         name: "Unix socket 1.0",
         has_tenants: true,
@@ -136,153 +153,11 @@ const BINDINGS: [Binding; 12] = [
     },
 ];
 
-pub(crate) const HOOK: &str = "http://127.0.0.1:4999/hook";
-
-fn message(op: Op, things: &Things, parts: &Value) -> Value {
-    let mut message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": parts });
-    match op {
-        Op::Continue | Op::Stream => message["taskId"] = json!(things.task),
-        Op::Converse => message["contextId"] = json!(things.context),
-        _ => message["referenceTaskIds"] = json!([things.task]),
-    }
-    message
-}
-
-fn rpc(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
-    Some(wire.post("/", &format!("{V1}{who}"), &call(op, things)?))
-}
-
-/// The JSON-RPC request of an operation.
-fn call(op: Op, things: &Things) -> Option<String> {
-    let (task, tenant) = (&things.task, things.tenant);
-    let hook = json!({ "tenant": tenant, "taskId": task, "id": things.hook });
-    let send = json!({ "tenant": tenant, "message": message(op, things, &json!([{ "text": "so" }])) });
-    let (method, params) = match op {
-        Op::Continue | Op::Converse | Op::Refer => ("SendMessage", send),
-        Op::Stream => ("SendStreamingMessage", send),
-        Op::Get => ("GetTask", json!({ "tenant": tenant, "id": task })),
-        Op::List => ("ListTasks", json!({ "tenant": tenant, "contextId": things.context })),
-        Op::Subscribe => ("SubscribeToTask", json!({ "tenant": tenant, "id": task })),
-        Op::Cancel => ("CancelTask", json!({ "tenant": tenant, "id": task })),
-        Op::PushCreate => {
-            let config = json!({ "tenant": tenant, "taskId": task, "id": things.hook, "url": HOOK });
-            ("CreateTaskPushNotificationConfig", config)
-        }
-        Op::PushGet => ("GetTaskPushNotificationConfig", hook),
-        Op::PushDelete => ("DeleteTaskPushNotificationConfig", hook),
-        Op::PushList => ("ListTaskPushNotificationConfigs", json!({ "tenant": tenant, "taskId": task })),
-        Op::ExtendedCard => ("GetExtendedAgentCard", json!({ "tenant": tenant })),
-        Op::Artifact | Op::ArtifactHead => return None,
-    };
-    Some(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string())
-}
-
-/// Sends one request in a frame of WebSocket. Its answers have no status and no headers.
-fn socket(wire: &Wire, who: &str, call: String) -> Option<Answer> {
-    let mut connection = wire.connect();
-    connection.send(format!(
-        "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{who}\r\n"
-    ));
-    let opened = connection.head();
-    if opened.status != 101 {
-        connection.finish();
-        return Some(Answer { body: connection.rest(), ..opened });
-    }
-    // A whole text, its length in two bytes, masked with nothing.
-    let length = u16::try_from(call.len()).expect("a short one").to_be_bytes();
-    let mut frame = vec![0x81, 0x80 | 126, length[0], length[1], 0, 0, 0, 0];
-    frame.extend(call.into_bytes());
-    connection.send(frame);
-    // Whoever has not said who he is by then is shown out.
-    let mut body = if who.is_empty() { connection.rest() } else { connection.through("\"final\":true") };
-    body.drain(..body.iter().position(|byte| *byte == b'{').unwrap_or_default());
-    let text = String::from_utf8_lossy(&body).into_owned();
-    Some(Answer { status: 200, headers: Vec::new(), body: text.into_bytes() })
-}
-
-fn rest(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
-    let (task, hook) = (&things.task, &things.hook);
-    let send = json!({ "message": message(op, things, &json!([{ "text": "so" }])) }).to_string();
-    let hooks = format!("/tasks/{task}/pushNotificationConfigs");
-    let (method, path, body) = match op {
-        Op::Continue | Op::Converse | Op::Refer => ("POST", "/message:send".into(), send),
-        Op::Stream => ("POST", "/message:stream".into(), send),
-        Op::Get => ("GET", format!("/tasks/{task}"), String::new()),
-        Op::List => ("GET", format!("/tasks?contextId={}", things.context), String::new()),
-        Op::Subscribe => ("POST", format!("/tasks/{task}:subscribe"), String::new()),
-        Op::Cancel => ("POST", format!("/tasks/{task}:cancel"), String::new()),
-        Op::PushCreate => ("POST", hooks, json!({ "id": hook, "url": HOOK }).to_string()),
-        Op::PushGet => ("GET", format!("{hooks}/{hook}"), String::new()),
-        Op::PushDelete => ("DELETE", format!("{hooks}/{hook}"), String::new()),
-        Op::PushList => ("GET", hooks, String::new()),
-        Op::Artifact => ("GET", format!("/artifacts/{}/{}", things.filed, things.artifact), String::new()),
-        Op::ArtifactHead => ("HEAD", format!("/artifacts/{}/{}", things.filed, things.artifact), String::new()),
-        Op::ExtendedCard => ("GET", "/extendedAgentCard".into(), String::new()),
-    };
-    let tenant = if things.tenant.is_empty() { String::new() } else { format!("/{}", things.tenant) };
-    let mut connection = wire.connect();
-    connection.send(request(method, &format!("{tenant}{path}"), &format!("{V1}{who}"), &body));
-    Some(if method == "HEAD" { connection.head() } else { connection.answer() })
-}
-
-fn old_rpc(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
-    Some(wire.post("/", who, &old_call(op, things)?))
-}
-
-/// The JSON-RPC request of 0.3.
-fn old_call(op: Op, things: &Things) -> Option<String> {
-    let task = json!({ "id": things.task });
-    let mut send = json!({ "message": message(op, things, &json!([{ "kind": "text", "text": "so" }])) });
-    send["message"]["kind"] = json!("message");
-    send["message"]["role"] = json!("user");
-    let hook = json!({ "id": things.task, "pushNotificationConfigId": things.hook });
-    let (method, params) = match op {
-        Op::Continue | Op::Converse | Op::Refer => ("message/send", send),
-        Op::Stream => ("message/stream", send),
-        Op::Get => ("tasks/get", task),
-        Op::Subscribe => ("tasks/resubscribe", task),
-        Op::Cancel => ("tasks/cancel", task),
-        Op::PushCreate => {
-            let config = json!({ "id": things.hook, "url": HOOK });
-            ("tasks/pushNotificationConfig/set", json!({ "taskId": things.task, "pushNotificationConfig": config }))
-        }
-        Op::PushGet => ("tasks/pushNotificationConfig/get", hook),
-        Op::PushDelete => ("tasks/pushNotificationConfig/delete", hook),
-        Op::PushList => ("tasks/pushNotificationConfig/list", task),
-        Op::ExtendedCard => ("agent/getAuthenticatedExtendedCard", json!({})),
-        Op::List | Op::Artifact | Op::ArtifactHead => return None,
-    };
-    Some(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string())
-}
-
-fn old_rest(wire: &Wire, who: &str, op: Op, things: &Things) -> Option<Answer> {
-    let (task, hook) = (&things.task, &things.hook);
-    let mut send = message(op, things, &json!([]));
-    send["content"] = json!([{ "text": "so" }]);
-    send.as_object_mut()?.remove("parts");
-    let send = json!({ "request": send }).to_string();
-    let hooks = format!("/v1/tasks/{task}/pushNotificationConfigs");
-    let (method, path, body) = match op {
-        Op::Continue | Op::Converse => ("POST", "/v1/message:send".into(), send),
-        Op::Stream => ("POST", "/v1/message:stream".into(), send),
-        Op::Get => ("GET", format!("/v1/tasks/{task}"), String::new()),
-        Op::List => ("GET", format!("/v1/tasks?contextId={}", things.context), String::new()),
-        Op::Subscribe => ("POST", format!("/v1/tasks/{task}:subscribe"), String::new()),
-        Op::Cancel => ("POST", format!("/v1/tasks/{task}:cancel"), String::new()),
-        Op::PushGet => ("GET", format!("{hooks}/{hook}"), String::new()),
-        Op::PushDelete => ("DELETE", format!("{hooks}/{hook}"), String::new()),
-        Op::PushList => ("GET", hooks, String::new()),
-        Op::ExtendedCard => ("GET", "/v1/card".into(), String::new()),
-        Op::Refer | Op::PushCreate | Op::Artifact | Op::ArtifactHead => return None,
-    };
-    Some(wire.ask(request(method, &path, who, &body)))
-}
-
 /// A server with tokens and a provider, webhooks and an extended card.
 fn server(mint: &Mint, redis: &Redis) -> Wire {
     let push = "push-notifications: true\npush-allowed-cidrs: [127.0.0.0/8]\n";
-    let ways = format!("transport: [http, unix, redis-streams]\nsocket-path: \"{}\"\n", mint.file("a.sock").display());
+    let ways =
+        format!("transport: [http, unix, stdio, redis-streams]\nsocket-path: \"{}\"\n", mint.file("a.sock").display());
     let ways = ways + &streams::config(redis);
     Wire::start(&format!("{TOKENS}{}{push}{ways}extended-card: \"on\"\n", mint.config("require-scopes: true")))
 }
@@ -346,6 +221,33 @@ fn a_foreign_thing_looks_like_a_missing_one() {
 }
 
 #[test]
+fn a_foreign_thing_looks_like_a_missing_one_whomever_the_server_stands_in_for() {
+    for (profile, ask) in [
+        ("liquid-crypto", draft as fn(&Wire, &str, Op, &Things) -> Option<Answer>),
+        ("liquid-crypto", rpc),
+        ("iac-code", rpc),
+        ("proto-agent", old_rpc),
+        ("proto-agent", rest),
+        ("coding-agent", rpc),
+    ] {
+        let push = "push-notifications: true\npush-allowed-cidrs: [127.0.0.0/8]\nallow-open: true\n";
+        let wire = Wire::start(&format!("profile: {profile}\nagent: demo\n{TOKENS}{push}"));
+        let theirs = made(&wire, ANNA);
+        for op in OPS {
+            let Some(foreign) = ask(&wire, BEN, op, &theirs) else { continue };
+            let missing = ask(&wire, BEN, op, &Things::missing()).expect("the same operation");
+            assert_eq!(plain(&foreign), plain(&missing), "{op:?} with {profile}");
+        }
+        for op in OPS.into_iter().filter(|op| op.names_a_thing()) {
+            let Some(own) = ask(&wire, ANNA, op, &theirs) else { continue };
+            let missing = ask(&wire, ANNA, op, &Things::missing()).expect("the same operation");
+            assert_ne!(plain(&own), plain(&missing), "{op:?} with {profile} finds what is there");
+        }
+        assert!(!wire.log().contains("\"level\":\"ERROR\""), "{profile}: {}", wire.log());
+    }
+}
+
+#[test]
 fn keys_of_repeated_sends_belong_to_their_caller() {
     let wire = Wire::start(TOKENS);
     let body = json!({ "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hi" }] } }).to_string();
@@ -385,7 +287,7 @@ fn nobody_comes_in_without_good_credentials() {
                     continue;
                 }
                 // Lines and entries have no status: the answer says it.
-                if binding.name.starts_with("Unix") || binding.name.starts_with("Redis") {
+                if ["Unix", "stdio", "Redis"].iter().any(|name| binding.name.starts_with(name)) {
                     assert!(answer.text().contains(r#""code":-31401"#), "{what}: {}", answer.text());
                     assert!(!answer.text().contains("result"), "{what}: {}", answer.text());
                     continue;

@@ -1,4 +1,5 @@
-//! The operations of the matrix over bindings that are not plain HTTP: gRPC, and lines on a Unix socket.
+//! The operations of the matrix over bindings that are not plain HTTP: gRPC, envelopes in it, and lines on a Unix socket
+//! and on stdin.
 
 use std::fmt::Debug;
 use std::io::{Read, Write};
@@ -9,22 +10,21 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
 use http_body_util::BodyExt;
+use nuncio_protocol::proto::envelope::JsonRpcEnvelope;
 use nuncio_protocol::proto::{Status, v1, v03};
 use nuncio_tests::raw::{Answer, Wire};
 use nuncio_tests::{PATIENCE, Value, json};
 use prost::Message;
 
-use crate::matrix::{HOOK, Op, Things};
+use crate::asks::HOOK;
+use crate::matrix::{Op, Things};
 
 /// Sends one request as a line, credentials beside it. Its answers have no status and no headers.
 pub(crate) fn line(wire: &Wire, who: &str, call: &str) -> Option<Answer> {
     let card = wire.get("/.well-known/agent-card.json", "").text();
     let (_, path) = card.split_once("unix://").expect("the card names the socket");
     let (path, _) = path.split_once('"').expect("a whole text");
-    let mut call: Value = call.parse().expect("JSON");
-    if let Some((name, value)) = who.trim_end().split_once(": ") {
-        call["headers"] = json!({ name: value });
-    }
+    let call = with_headers(who, call);
     let mut stream = UnixStream::connect(path).expect("a connection");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
     stream.write_all(format!("{call}\n").as_bytes()).expect("it can be sent");
@@ -32,6 +32,39 @@ pub(crate) fn line(wire: &Wire, who: &str, call: &str) -> Option<Answer> {
     let mut body = Vec::new();
     stream.read_to_end(&mut body).expect("an answer in time");
     Some(Answer { status: 200, headers: Vec::new(), body })
+}
+
+/// Sends one request as a line to the process itself.
+pub(crate) fn stdin(wire: &Wire, who: &str, call: &str) -> Option<Answer> {
+    let call = with_headers(who, call);
+    let streams = streams(&call);
+    let lines = wire.say(&call.to_string(), |frame| !streams || frame["final"] == true);
+    Some(Answer { status: 200, headers: Vec::new(), body: lines.join("\n").into_bytes() })
+}
+
+/// Sends one request in an envelope of gRPC.
+pub(crate) fn envelope(wire: &Wire, who: &str, call: &str) -> Option<Answer> {
+    let method = if streams(&call.parse().expect("JSON")) { "Stream" } else { "Send" };
+    let message = JsonRpcEnvelope { payload: call.to_owned().into(), r#final: true }.encode_to_vec();
+    let show: Show = |bytes| {
+        let envelope = JsonRpcEnvelope::decode(bytes).expect("an envelope");
+        format!("{} {}\n", String::from_utf8_lossy(&envelope.payload), envelope.r#final)
+    };
+    Some(post(wire, who, &format!("/iac_code.a2a.transports.proto.A2AJsonRpc/{method}"), &message, show))
+}
+
+fn with_headers(who: &str, call: &str) -> Value {
+    let mut call: Value = call.parse().expect("JSON");
+    if let Some((name, value)) = who.trim_end().split_once(": ") {
+        call["headers"] = json!({ name: value });
+    }
+    call
+}
+
+/// Whether a request is answered by a stream.
+fn streams(call: &Value) -> bool {
+    let all = ["SendStreamingMessage", "SubscribeToTask", "message/stream", "tasks/resubscribe"];
+    call["method"].as_str().is_some_and(|method| all.contains(&method))
 }
 
 /// How the messages of an answer are read.

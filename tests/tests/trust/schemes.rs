@@ -80,7 +80,9 @@ fn a_protected_card_is_for_callers_alone() {
     let wire = Wire::start(&format!("{TOKENS}protect-card: true\n"));
     for path in ["/.well-known/agent-card.json", "/.well-known/agent.json"] {
         assert_eq!(wire.get(path, "").status, 401);
-        assert_eq!(wire.get(path, ANNA).status, 200);
+        let shown = wire.get(path, ANNA);
+        assert_eq!(shown.status, 200);
+        assert_eq!(shown.header("cache-control"), Some("private, max-age=60"), "no cache shows it to others");
     }
     assert_eq!(wire.get("/health", "").status, 200);
 }

@@ -58,6 +58,39 @@ async fn everything_is_served_over_tls_and_says_so() {
     assert!(plain.get(format!("http://{}/health", wire.address)).send().await.is_err(), "nothing is served without");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_takes_every_way_over_tls() {
+    let authority = Authority::new("authority");
+    let wire = Wire::start(&format!("{}transport: [http, grpc-jsonrpc]\n", authority.config()));
+    let run = |args: &[&str], trusted: &str| {
+        let mut command = std::process::Command::new(nuncio_tests::binary());
+        let done = command.arg("client").args(args).env("SSL_CERT_FILE", trusted).output().expect("it runs");
+        (done.status.code(), String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
+    };
+    let (trusted, others) = (authority.file("ca.pem"), Authority::new("others"));
+    let (trusted, untrusted) = (trusted.display().to_string(), others.file("ca.pem").display().to_string());
+    for transport in ["jsonrpc", "rest", "grpc", "grpc-jsonrpc", "websocket"] {
+        let url = at(&wire, "");
+        let call = ["call", "--prompt", "stream 3 1", "--url", &url, "--transport", transport];
+        let (code, said) = run(&call, &trusted);
+        assert!(code == Some(0) && said.contains("chunk 0chunk 1chunk 2"), "{transport}: {code:?} {said}");
+    }
+    let address = wire.address;
+    for url in [format!("grpcs-jsonrpc://{address}"), format!("wss://{address}/ws")] {
+        let (code, card) = run(&["discover", "--output", "json", "--url", &url], &trusted);
+        assert_eq!(code, Some(0), "{card}");
+        for way in [format!("https://{address}/"), format!("wss://{address}/ws"), format!("grpcs-jsonrpc://{address}")]
+        {
+            assert!(card.contains(&format!("\"{way}\"")), "{url} does not lead to {way}: {card}");
+        }
+        assert!(!card.contains("\"http://") && !card.contains("\"ws://"), "{card}");
+    }
+    for url in [format!("grpcs://{address}"), format!("grpcs-jsonrpc://{address}"), format!("wss://{address}/ws")] {
+        assert_eq!(run(&["call", "--prompt", "hi", "--url", &url], &trusted).0, Some(0), "{url}");
+        assert_eq!(run(&["call", "--prompt", "hi", "--url", &url], &untrusted).0, Some(3), "{url}: of strangers");
+    }
+}
+
 #[tokio::test]
 async fn a_new_certificate_is_taken_up_while_calls_go_on() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));

@@ -9,7 +9,7 @@ use reqwest::{Response, Url};
 
 use super::arriving::Arriving;
 use super::dialect::Dialect;
-use super::grpc::Messages;
+use super::grpc::{self, Messages};
 use super::{agent, jsonrpc, rest, small_enough, unreadable};
 use crate::error::ClientError;
 use crate::http::{Http, protocol, shown, within};
@@ -72,9 +72,9 @@ impl Feed {
     }
 
     /// Answers to one request, as messages of gRPC.
-    pub(super) fn messages(http: Arc<Http>, url: Url, dialect: Dialect, messages: Messages) -> Self {
+    pub(super) fn messages(http: Arc<Http>, url: Url, framing: Framing, dialect: Dialect, messages: Messages) -> Self {
         let source = Source::Messages { messages: Box::new(messages), ahead: None };
-        Self { http, url, framing: Framing::Rest, dialect, source }
+        Self { http, url, framing, dialect, source }
     }
 
     /// Waits for the first event without taking it.
@@ -104,7 +104,19 @@ impl Feed {
                     None => next.await?,
                 };
                 let Some(message) = next else { return Ok(None) };
-                let response = self.dialect.read_event(&message).map_err(|error| unreadable(&self.url, &error))?;
+                let response = match self.framing {
+                    Framing::Rest => {
+                        self.dialect.read_event(&message).map_err(|error| unreadable(&self.url, &error))?
+                    }
+                    Framing::JsonRpc { .. } => {
+                        let (json, is_final) = grpc::unwrapped(&self.url, message)?;
+                        if is_final && jsonrpc::is_end(&json) {
+                            return Ok(None);
+                        }
+                        let read = |json: &[u8]| self.dialect.tolerant(json, Dialect::read_event);
+                        self.framing.open(&self.http, &self.url, &json, read)?
+                    }
+                };
                 return Ok(Some(Event { seq: messages.count(), response }));
             }
             Source::Replies(..) => return self.next_reply().await,

@@ -16,6 +16,7 @@ use nuncio_protocol::codec;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Mutex, Notify};
 
@@ -79,7 +80,7 @@ impl Framed {
         if line.out.send(frame).await.is_err() {
             return Err(gone(&self.url, "the connection is closed"));
         }
-        Ok(Replies { url: self.url.clone(), place, line, ready: None, over: false })
+        Ok(Replies { url: self.url.clone(), place, line, ready: None, over: false, counts: false })
     }
 
     /// The connection there is, or a new one.
@@ -197,6 +198,8 @@ pub(super) struct Replies {
     /// A reply that was looked at before its time.
     ready: Option<Reply>,
     over: bool,
+    /// Whether the agent numbers its events: then it also knows how to end a stream.
+    counts: bool,
 }
 
 impl Replies {
@@ -225,15 +228,26 @@ impl Replies {
             None => return Err(gone(&self.url, "more events came than were read")),
         };
         self.over = reply.is_final;
+        self.counts |= reply.event.is_some();
         Ok(Some(reply))
     }
 }
 
 impl Drop for Replies {
     fn drop(&mut self) {
-        // Nobody can tell the agent that a stream is not wanted any more, except by hanging up. A program would
-        // end with that.
-        if !self.over && self.url.scheme() != "stdio" && self.line.desk.is_last(self.place.id) {
+        if self.over || self.line.desk.is_closed() {
+            return;
+        }
+        if self.counts
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let frame = format!(r#"{{"jsonrpc":"2.0","id":{},"final":true}}"#, self.place.id).into_bytes();
+            let line = self.line.clone();
+            runtime.spawn(async move { line.out.send(frame).await });
+            return;
+        }
+        // Other agents are told by hanging up, if nobody else is on the line. A program would end with that.
+        if self.url.scheme() != "stdio" && self.line.desk.is_last(self.place.id) {
             self.line.desk.close("the connection was given up");
             self.line.hang_up.notify_one();
         }

@@ -1,18 +1,19 @@
-//! A2A over gRPC: messages of protobuf in frames, and the status behind them.
+//! A2A over gRPC: messages of protobuf in frames, and the status behind them. Or the same with JSON-RPC in the messages.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use nuncio_protocol::codec::DecodeError;
+use nuncio_protocol::proto::envelope::JsonRpcEnvelope;
 use nuncio_protocol::proto::{self, Code, Down, Status, Up, v1, v03};
 use percent_encoding::percent_decode;
 use prost::Message;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, TE};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, TE};
 use reqwest::{Body, Method, Response, Url};
 
 use super::dialect::{Call, Dialect};
-use super::{Version, agent};
+use super::{Binding, Version, agent};
 use crate::error::{AgentError, ClientError};
 use crate::http::{Ask, GRPC, Http, protocol, retry_after, shown};
 
@@ -21,20 +22,24 @@ const PREFIX: usize = 5;
 /// Tells the number of the first event of a stream; the others follow it without gaps.
 const FIRST: &str = "first-event-id";
 
-/// The address behind `grpc://host:port` or `grpcs://host:port`.
-pub(crate) fn typed(url: &str) -> Option<String> {
+/// The binding and the address behind `grpc://host:port` and `grpc-jsonrpc://host:port`; with an `s` after `grpc`
+/// over TLS.
+pub(crate) fn typed(url: &str) -> Option<(Binding, String)> {
     let (scheme, rest) = url.trim().split_once("://")?;
-    match scheme {
-        "grpc" => Some(format!("http://{rest}")),
-        "grpcs" => Some(format!("https://{rest}")),
-        _ => None,
-    }
+    let (binding, web) = match scheme {
+        "grpc" => (Binding::Grpc, "http"),
+        "grpcs" => (Binding::Grpc, "https"),
+        "grpc-jsonrpc" => (Binding::GrpcJsonRpc, "http"),
+        "grpcs-jsonrpc" => (Binding::GrpcJsonRpc, "https"),
+        _ => return None,
+    };
+    Some((binding, format!("{web}://{rest}")))
 }
 
 /// The address that a card names: a URL, or a bare `host:port`, which is as safe as the card's own address.
 pub(crate) fn named(url: &str, card: &Url) -> String {
     match typed(url) {
-        Some(url) => url,
+        Some((_, url)) => url,
         None if url.contains("://") => url.to_owned(),
         None if url.ends_with(":443") => format!("https://{url}"),
         None => format!("{}://{url}", card.scheme()),
@@ -42,22 +47,44 @@ pub(crate) fn named(url: &str, card: &Url) -> String {
 }
 
 /// The request for a call.
-pub(super) fn ask(url: &Url, mut headers: HeaderMap, dialect: Dialect, call: &Call<'_>) -> Result<Ask, ClientError> {
+pub(super) fn ask(url: &Url, headers: HeaderMap, dialect: Dialect, call: &Call<'_>) -> Result<Ask, ClientError> {
     let Some((method, message)) = write(call, dialect) else {
         return Err(ClientError::Unsupported {
             what: "A2A 0.3 has no list of tasks over gRPC. Use an interface of 1.0.".into(),
         });
     };
     let service = if dialect == Dialect::NewProto { "lf.a2a.v1.A2AService" } else { "a2a.v1.A2AService" };
+    Ok(framed(url, headers, &format!("{service}/{method}"), &message))
+}
+
+/// A request of JSON-RPC as one of gRPC.
+pub(super) fn wrapped(ask: Ask, streams: bool) -> Ask {
+    let method = if streams { "Stream" } else { "Send" };
+    let message = JsonRpcEnvelope { payload: ask.body, r#final: true }.encode_to_vec();
+    let mut headers = ask.headers;
+    headers.remove(ACCEPT);
+    framed(&ask.url, headers, &format!("iac_code.a2a.transports.proto.A2AJsonRpc/{method}"), &message)
+}
+
+/// What is in the envelope of an answer, and whether it is the last one.
+pub(super) fn unwrapped(url: &Url, message: Bytes) -> Result<(Bytes, bool), ClientError> {
+    match JsonRpcEnvelope::decode(message) {
+        Ok(envelope) => Ok((envelope.payload, envelope.r#final)),
+        Err(_) => Err(protocol(url, "its answer is no envelope of JSON-RPC")),
+    }
+}
+
+/// One message, posted to a method.
+fn framed(url: &Url, mut headers: HeaderMap, method: &str, message: &[u8]) -> Ask {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(GRPC));
     headers.insert(TE, HeaderValue::from_static("trailers"));
     let mut url = url.clone();
-    url.set_path(&format!("{}/{service}/{method}", url.path().trim_end_matches('/')));
+    url.set_path(&format!("{}/{method}", url.path().trim_end_matches('/')));
     let mut body = BytesMut::with_capacity(PREFIX + message.len());
     body.extend_from_slice(&[0]);
     body.extend_from_slice(&u32::try_from(message.len()).unwrap_or(u32::MAX).to_be_bytes());
-    body.extend_from_slice(&message);
-    Ok(Ask { method: Method::POST, url, headers, body: body.freeze() })
+    body.extend_from_slice(message);
+    Ask { method: Method::POST, url, headers, body: body.freeze() }
 }
 
 /// The method of a call and its message.
@@ -256,7 +283,9 @@ mod tests {
         assert_eq!(named("a:443", &plain), "https://a:443");
         assert_eq!(named("grpc://a:1", &safe), "http://a:1");
         assert_eq!(named("https://a:1", &plain), "https://a:1");
-        assert_eq!(typed("grpcs://a:1").as_deref(), Some("https://a:1"));
+        assert_eq!(named("grpcs-jsonrpc://a:1", &plain), "https://a:1");
+        assert_eq!(typed("grpcs://a:1"), Some((Binding::Grpc, "https://a:1".into())));
+        assert_eq!(typed("grpc-jsonrpc://a:1"), Some((Binding::GrpcJsonRpc, "http://a:1".into())));
         assert_eq!(typed("http://a:1"), None);
     }
 }

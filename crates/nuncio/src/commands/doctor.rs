@@ -1,9 +1,11 @@
 //! `nuncio doctor`: is everything that this configuration needs really there?
 
 use std::path::Path;
+use std::time::Duration;
 
 use nuncio_server::auth::validity;
 use nuncio_server::metrics::Metrics;
+use nuncio_server::store::Store;
 use nuncio_server::tls::read_certificates;
 use nuncio_server::{UnixOptions, UnixSocket};
 use tokio::net::TcpListener;
@@ -22,6 +24,7 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
         ("socket", socket(config).await),
         ("data folder", data_folder(config)),
         ("store", store(config).await),
+        ("cluster", cluster(config).await),
         ("access", access(config)),
         ("certificate", certificate(config)),
     ];
@@ -97,6 +100,56 @@ async fn store(config: &Config) -> Result<String, String> {
     let Some(found) = examined? else { return Ok("opens, and takes writes".into()) };
     let text = format!("opens, and takes writes: {}", found.about);
     if found.warnings.is_empty() { Ok(text) } else { Err(format!("{text}; {}", found.warnings.join("; "))) }
+}
+
+/// How far apart clocks may be: webhooks are tried again and events are stamped by the clock of each server.
+const APART: i64 = 2_000_000;
+/// How long the bus may take to be there.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The other servers on the same store, the bus between them, and whether they agree on the time.
+async fn cluster(config: &Config) -> Result<String, String> {
+    if !config.store.is_shared() {
+        return Ok("not needed: this server is alone with its store".into());
+    }
+    let opened = serve::open_store(config, &Metrics::new()).await;
+    let store = opened.map_err(|failure| failure.to_string())?.store;
+    let looked = look_around(config, &*store).await;
+    store.close().await;
+    looked
+}
+
+async fn look_around(config: &Config, store: &dyn Store) -> Result<String, String> {
+    let shared = store.shared().ok_or("the store cannot be shared")?;
+    let nodes = shared.nodes().await.map_err(|error| error.to_string())?.len();
+    let before = now();
+    let clock = shared.clock().await.map_err(|error| error.to_string())?;
+    let apart = (before - clock).max(clock - now()).max(0);
+    if apart > APART {
+        let seconds = apart / 1_000_000;
+        return Err(format!("this machine's clock and the database's are {seconds} s apart: set them by NTP"));
+    }
+    let bus = match serve::bus::open(config, store).map_err(|failure| failure.to_string())? {
+        None => "no bus: changes elsewhere are seen within a second".to_owned(),
+        Some(bus) => {
+            let well = async {
+                while bus.trouble().is_some() {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            let kind = bus.kind();
+            tokio::time::timeout(PATIENCE, well)
+                .await
+                .map_err(|_| format!("the bus ({kind}) does not answer: start it, or set `bus` to one that does"))?;
+            format!("the bus ({kind}) answers")
+        }
+    };
+    let nodes = if nodes == 1 { "1 server is".to_owned() } else { format!("{nodes} servers are") };
+    Ok(format!("{nodes} alive; {bus}; the clocks agree"))
+}
+
+fn now() -> i64 {
+    nuncio_protocol::Timestamp::now().as_micros()
 }
 
 /// Reads everything that callers are checked with, as `serve` would.

@@ -27,6 +27,7 @@ use crate::config::{self, Config, PushBackend};
 use crate::failure::{Failure, Kind};
 
 pub(crate) mod agents;
+pub(crate) mod bus;
 pub(crate) mod door;
 mod trust;
 mod ways;
@@ -36,7 +37,7 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     let metrics = Metrics::new();
     let opened = open_store(config, &metrics).await?;
     let artifacts = open_artifacts(config, &opened).await?;
-    let listeners = ways::open(config).await?;
+    let listeners = ways::open(config, &*opened.store).await?;
     let http = listeners.http.as_ref().map(TcpListener::local_addr).transpose();
     let address = http.map_err(|error| Failure::failed(error.to_string()))?;
     let kin = agents::kin(config);
@@ -48,6 +49,7 @@ pub(crate) async fn run(_args: &ServeArgs, config: &Config) -> Result<(), Failur
     let mut options = options(config, artifacts, door::auth(config)?);
     options.tls = door::tls(config)?;
     options.engine.push = push(config, address, &opened).await?;
+    options.engine.bus = bus::open(config, &*opened.store)?;
     options.card.signing = trust::signing(config)?;
     options.audit = trust::audit(config)?;
     let server = Server::with_agents(roster, opened.store, options, metrics);
@@ -99,6 +101,12 @@ pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Resul
     })
 }
 
+/// The password of the database, if it is in a file.
+pub(crate) fn store_password(config: &Config) -> Result<Option<String>, Failure> {
+    let read = config.store_password_file.as_ref().map(|path| read_secret(path)).transpose();
+    read.map_err(|what| Failure::usage(vec![format!("store-password-file: {what}")]))
+}
+
 /// How to use the database.
 pub(crate) fn postgres_options(
     config: &Config,
@@ -110,35 +118,34 @@ pub(crate) fn postgres_options(
     Ok(PostgresOptions { durability, password, patience: config.lease_ttl, on_commit })
 }
 
-/// The password of the database, if it has a file of its own.
-pub(crate) fn store_password(config: &Config) -> Result<Option<String>, Failure> {
-    let read = config.store_password_file.as_ref().map(|path| read_secret(path)).transpose();
-    read.map_err(|what| Failure::usage(vec![format!("store-password-file: {what}")]))
-}
-
 /// Opens the folder for the files of artifacts; tasks in memory have theirs in memory, those in PostgreSQL have them there.
 async fn open_artifacts(config: &Config, opened: &Opened) -> Result<Artifacts, Failure> {
-    let path = match (&config.artifact_dir, &config.store) {
+    let folder = match (&config.artifact_dir, &config.store) {
         (Some(path), _) => Some(path.clone()),
-        (None, config::Store::Memory) => return Ok(Artifacts::default()),
-        (None, config::Store::Postgres(_)) => None,
+        (None, config::Store::Memory | config::Store::Postgres(_)) => None,
         (None, config::Store::Sqlite) => Some(config.data_dir.join("artifacts")),
     };
-    let store = match (path, &opened.postgres) {
-        (None, Some(postgres)) => ArtifactStore::in_database(postgres.clone()),
-        (path, _) => {
-            let path = path.unwrap_or_else(|| config.data_dir.join("artifacts"));
+    let mut artifacts = match (folder, &opened.postgres) {
+        (Some(path), _) => {
             let at = path.display().to_string();
             let opened = tokio::task::spawn_blocking(move || ArtifactStore::open(path)).await;
             let opened = opened.map_err(|error| Failure::failed(error.to_string()))?;
-            opened.map_err(|error| Failure::failed(format!("{at}: {error}")))?
+            Artifacts::new(opened.map_err(|error| Failure::failed(format!("{at}: {error}")))?)
         }
+        (None, Some(postgres)) => Artifacts::new(ArtifactStore::in_database(postgres.clone())),
+        (None, None) => Artifacts::default(),
     };
-    let inline_max = usize::try_from(config.artifact_inline_max).unwrap_or(usize::MAX);
-    let mut artifacts = Artifacts::new(store);
-    artifacts.inline_max = inline_max;
+    artifacts.inline_max = inline_max(config);
     artifacts.file_urls = config.artifact_file_urls;
     Ok(artifacts)
+}
+
+/// The largest file that events carry. Where nobody could download one, that is as much as a request may have too.
+fn inline_max(config: &Config) -> usize {
+    let can_download = config.has_http_port() || config.public_url.is_some() || config.artifact_file_urls;
+    // In JSON, three bytes are four characters.
+    let most = if can_download { 0 } else { config.max_body / 4 * 3 };
+    usize::try_from(config.artifact_inline_max.max(most)).unwrap_or(usize::MAX)
 }
 
 fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOptions {
@@ -167,6 +174,7 @@ fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOp
             tenants: (!config.tenants.is_empty()).then(|| config.tenants.iter().cloned().collect::<HashSet<_>>()),
             artifacts,
             push: None,
+            bus: None,
         },
         http: HttpOptions {
             max_body: size(config.max_body),

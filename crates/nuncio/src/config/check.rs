@@ -8,7 +8,7 @@ use super::door;
 use super::layers::Sources;
 use super::problem::{Origin, Problem, Source, Spot};
 use super::secret::Secret;
-use super::types::{Caller, NamedToken, PushBackend, TokenSource, Transport};
+use super::types::{Bus, Caller, NamedToken, PushBackend, TokenSource, Transport};
 
 /// The keys that decide who may come in.
 const DOOR: [&str; 10] = [
@@ -51,6 +51,10 @@ pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<P
     }
     if let Err(message) = config.signing_keys() {
         problems.push(spot(sources, "signing-keys").problem(message));
+    }
+    if config.bus != Bus::Local && !config.store.is_shared() {
+        let message = "a bus is for servers that share a store: set `store` to `postgres://…`, or leave `bus` out";
+        problems.push(spot(sources, "bus").problem(message));
     }
     if config.push_backend == PushBackend::RedisStreams && config.push_redis_url.is_none() {
         let message = "`redis-streams` needs `push-redis-url`, such as `redis://localhost:6379/0`";

@@ -46,7 +46,7 @@ pub(crate) struct TlsFiles {
 /// Algorithms with public keys, which is what providers have.
 const USUAL: [&str; 9] = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
 /// Names that other callers' names begin with.
-const TAKEN: [&str; 5] = ["basic", "api-key", "cert", "group", "uid"];
+const TAKEN: [&str; 5] = ["basic", "api-key", "cert", "group", "unix"];
 
 /// Providers of identities: one, or a list.
 pub(crate) struct Providers;

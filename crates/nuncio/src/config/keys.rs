@@ -16,6 +16,7 @@ use serde_json::Value as Json;
 
 use super::address::{Host, PublicUrl, StoreUrl};
 use super::agents::{AGENTS, AgentList, CommandLine, Folders, Rules, Variables};
+use super::bus::BusUrl;
 use super::card::{MediaTypes, Skills};
 use super::choice::Choice;
 use super::door::{Certificate, HeaderText, Names, Oidc, Origins, PasswordText, Providers, ScopeRows, TlsFiles};
@@ -29,7 +30,7 @@ use super::secret::Secret;
 use super::signing::{KeyEntry, SigningKeys};
 use super::transport::{Transports, UrlPath, Users};
 use super::types::{
-    AgentEntry, AgentKind, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
+    AgentEntry, AgentKind, Bus, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
     NamedToken, PromptBy, PushBackend, PushEvents, Skill, Store, Thinking, Transport, Variable,
 };
 
@@ -182,7 +183,7 @@ keys! {
     ["agents"] agents: Vec<AgentEntry>, AgentList;
     /// How long an idle conversation keeps its agent running.
     ["context-idle-timeout"] context_idle_timeout: Duration, Time { zero: false }, "1h";
-    /// Largest file that an event carries itself. Larger ones are downloaded from `/artifacts/…`.
+    /// Largest file that an event carries itself. Larger ones are downloaded from `/artifacts/…`; where no HTTP port is open, events carry all that fit into `max-body`.
     ["artifact-inline-max"] artifact_inline_max: u64, Size { min: 0, max: 1 << 30 }, "256KiB";
     /// Directory for files of artifacts. Without it, `artifacts` below `data-dir`; with `store: memory`, they are in memory, and with PostgreSQL in the database.
     ["artifact-dir"] artifact_dir: Option<PathBuf>, Maybe(Path);
@@ -202,6 +203,8 @@ keys! {
     ["output-modes"] output_modes: Vec<String>, MediaTypes;
     /// Where tasks are kept: `sqlite` (below `data-dir`), `memory`, or `postgres://user:password@host/database`, which several servers can share.
     ["store"] store: Store, StoreUrl, "sqlite";
+    /// What carries hints between servers on the same store: `local` (none; each looks once a second), `postgres`, or `redis://…`, several with commas between them.
+    ["bus"] bus: Bus, BusUrl, "local";
     /// File that holds the password of the database. Nobody but its owner may read it.
     ["store-password-file"] store_password_file: Option<PathBuf>, Maybe(Path);
     /// Directory for the database and other files.

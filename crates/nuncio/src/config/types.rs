@@ -114,6 +114,16 @@ pub(crate) enum Store {
     Postgres(Secret),
 }
 
+impl Store {
+    /// Whether several servers can use it at the same time.
+    pub(crate) fn is_shared(&self) -> bool {
+        match self {
+            Self::Sqlite | Self::Memory => false,
+            Self::Postgres(_) => true,
+        }
+    }
+}
+
 /// What an acknowledged event survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
@@ -238,4 +248,16 @@ pub(crate) struct Extension {
     /// Settings that the extension itself defines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) params: Option<serde_json::Map<String, Json>>,
+}
+
+/// What carries hints between servers that share a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Bus {
+    /// Nothing: each looks for itself.
+    #[default]
+    Local,
+    /// The database that holds the tasks.
+    Postgres,
+    /// One or more Redis servers, by their URLs.
+    Redis(Vec<Secret>),
 }

@@ -62,7 +62,7 @@ pub(crate) fn wanted(parts: &Parts) -> Option<Wanted<'_>> {
 pub(crate) async fn handle(app: &App, parts: &Parts, caller: &Caller, wanted: Wanted<'_>) -> Response<Body> {
     let scope = Scope { tenant: (&*wanted.tenant).into(), owner: caller.owner.clone() };
     let note = app.audit.as_ref().map(|audit| audit.download(caller, &wanted.tenant, &wanted.task));
-    let found = match may_look(app, caller) {
+    let found = match may_look(app, caller).await {
         Ok(()) => look_up(app, parts, &scope, &wanted).await,
         Err(error) => Err(error),
     };
@@ -79,11 +79,14 @@ pub(crate) async fn handle(app: &App, parts: &Parts, caller: &Caller, wanted: Wa
     }
 }
 
-fn may_look(app: &App, caller: &Caller) -> Result<(), Error> {
+async fn may_look(app: &App, caller: &Caller) -> Result<(), Error> {
     if !caller.grants.allow(Operation::Get) {
         return Err(not_allowed(Operation::Get));
     }
-    app.pace.as_ref().map_or(Ok(()), |pace| pace.check(&caller.name, caller.way))
+    match &app.pace {
+        Some(pace) => app.keep_pace(pace, &caller.name, caller.way).await,
+        None => Ok(()),
+    }
 }
 
 async fn look_up(

@@ -147,7 +147,10 @@ pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Res
     let span = tracing::debug_span!("call", call = id, ?operation, version, caller = %call.scope);
     let mut note = app.audit.as_ref().map(|audit| audit.begin(&call, operation, request.about()));
     let may = match call.grants.allow(operation) {
-        true => app.pace.as_ref().map_or(Ok(()), |pace| pace.check(&call.caller, call.way)),
+        true => match &app.pace {
+            Some(pace) => app.keep_pace(pace, &call.caller, call.way).await,
+            None => Ok(()),
+        },
         false => Err(not_allowed(operation)),
     };
     let done = match may {

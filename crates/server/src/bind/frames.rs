@@ -2,7 +2,7 @@
 //!
 //! A connection carries many requests at once, each with its own answer or stream. Beside `jsonrpc` a request may
 //! have `headers`, an object with what HTTP would have in its headers. A frame with `headers` and no `method` sets
-//! them for the rest of the connection.
+//! them for the rest of the connection. One with `"final":true` and no `method` ends the stream that has its `id`.
 
 pub(crate) mod form;
 pub(crate) mod lines;
@@ -11,7 +11,7 @@ pub(crate) mod session;
 use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use nuncio_protocol::codec::{self, DecodeError};
+use nuncio_protocol::codec::{self, DecodeError, Raw};
 use nuncio_protocol::{Error, ErrorKind};
 use serde::Deserialize;
 
@@ -22,18 +22,24 @@ pub(crate) struct Beside {
     pub(crate) headers: HeaderMap,
     /// Whether that is all: the frame is no request.
     pub(crate) alone: bool,
+    /// The id of a request, as JSON, of which no more is wanted: the frame is no request either.
+    pub(crate) ends: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Members {
     headers: Option<BTreeMap<String, String>>,
     method: Option<codec::Value>,
+    id: Option<Raw>,
+    #[serde(rename = "final", default)]
+    last: codec::Value,
 }
 
 /// Reads what stands beside a request. What is no JSON object at all is left to whoever reads the request.
 pub(crate) fn beside(frame: &[u8]) -> Result<Beside, Error> {
     // Most frames have nothing there, and are not read twice.
-    if memchr::memmem::find(frame, b"\"headers\"").is_none() {
+    let has = |name: &[u8]| memchr::memmem::find(frame, name).is_some();
+    if !has(b"\"headers\"") && !has(b"\"final\"") {
         return Ok(Beside::default());
     }
     let members: Members = match codec::decode(frame) {
@@ -51,7 +57,9 @@ pub(crate) fn beside(frame: &[u8]) -> Result<Beside, Error> {
             headers.insert(name, value);
         }
     }
-    Ok(Beside { headers, alone: members.headers.is_some() && members.method.is_none() })
+    let ends = members.id.filter(|_| members.last == true && members.method.is_none());
+    let alone = members.headers.is_some() && members.method.is_none() && ends.is_none();
+    Ok(Beside { headers, alone, ends: ends.map(|id| id.get().to_owned()) })
 }
 
 /// Whether a header is for the caller to say. Where a connection comes from, others know better.
@@ -83,6 +91,22 @@ mod tests {
         assert!(beside(br#"{"headers":{"authorization":"Bearer x"}}"#).unwrap().alone);
         assert!(!beside(br#"{"jsonrpc":"2.0","id":1,"method":"x"}"#).unwrap().alone);
         assert!(!beside(br#"{"text":"\"headers\""}"#).unwrap().alone);
+    }
+
+    #[test]
+    fn a_final_frame_ends_a_stream_and_is_no_request() {
+        let ends = |frame: &str| beside(frame.as_bytes()).unwrap().ends;
+        assert_eq!(ends(r#"{"jsonrpc":"2.0","id":7,"final":true}"#).as_deref(), Some("7"));
+        assert_eq!(ends(r#"{"id":"a b","final":true,"headers":{"a":"b"}}"#).as_deref(), Some("\"a b\""));
+        for other in [
+            r#"{"jsonrpc":"2.0","id":7,"method":"GetTask","final":true}"#,
+            r#"{"id":7,"final":false}"#,
+            r#"{"id":7,"final":"true"}"#,
+            r#"{"final":true}"#,
+            r#"{"id":7,"payload":{"final":true}}"#,
+        ] {
+            assert_eq!(ends(other), None, "{other}");
+        }
     }
 
     #[test]

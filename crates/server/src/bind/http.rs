@@ -154,7 +154,12 @@ fn card(app: &App, parts: &Parts, local: SocketAddr, remote: SocketAddr) -> Resp
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return method_not_allowed("GET, HEAD");
     }
-    app.card(params::path_tenant(parts)).response(parts, local, remote)
+    let mut response = app.card(params::path_tenant(parts)).response(parts, local, remote);
+    if app.gate.protects_card() {
+        // Nobody between may show it to others.
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=60"));
+    }
+    response
 }
 
 /// The keys that notifications and cards are checked with. A new key is looked for when one is unknown, so an old
@@ -174,12 +179,22 @@ async fn ready(app: &App) -> Response<Body> {
     if let Err(error) = &store {
         tracing::warn!(%error, "the store is not ready");
     }
-    let (status, text) = match (store, app.engine.is_draining()) {
-        (_, true) => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
-        (Err(_), _) => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"unready","store":"failing"}"#),
-        (Ok(()), false) => (StatusCode::OK, r#"{"status":"ready","store":"ok"}"#),
+    let (status, word) = match (&store, app.engine.is_draining()) {
+        (_, true) => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
+        (Err(_), false) => (StatusCode::SERVICE_UNAVAILABLE, "unready"),
+        (Ok(()), false) => (StatusCode::OK, "ready"),
     };
-    bytes_response(status, JSON, text.as_bytes())
+    let mut all = json!({ "status": word });
+    if word != "draining" {
+        all["store"] = if store.is_ok() { "ok" } else { "failing" }.into();
+    }
+    if let Some(cluster) = &app.engine.cluster {
+        // A bus that is down makes a server slower, and nothing else.
+        let trouble = cluster.bus.trouble();
+        all["bus"] = json!({ "kind": cluster.bus.kind(), "status": trouble.unwrap_or("ok") });
+        all["node"] = json!({ "id": &*cluster.node(), "alive": cluster.is_alive(), "nodes": cluster.nodes() });
+    }
+    bytes_response(status, JSON, nuncio_protocol::codec::encode(&all))
 }
 
 fn metrics(app: &App, parts: &Parts) -> Response<Body> {
@@ -187,6 +202,9 @@ fn metrics(app: &App, parts: &Parts) -> Response<Body> {
         return method_not_allowed("GET");
     }
     let (running, queued) = app.engine.load();
+    if let Some(cluster) = &app.engine.cluster {
+        cluster.measure();
+    }
     let text = app.metrics.render(running, queued, app.engine.tasks_in_memory());
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     bytes_response(StatusCode::OK, kind, text)

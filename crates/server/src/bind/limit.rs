@@ -1,5 +1,6 @@
 //! What one caller may take of the server. Everything here is off unless it is configured.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,6 +10,8 @@ use parking_lot::Mutex;
 
 use crate::call::Way;
 use crate::map::Map;
+
+mod loan;
 
 /// How many callers are remembered. Those beyond share what one of them may have.
 const MOST_CALLERS: usize = 65_536;
@@ -31,6 +34,26 @@ enum Who {
     Rest,
 }
 
+impl Who {
+    /// Nobody where somebody sits alone at the other end of a pipe.
+    fn of(name: &Arc<str>, way: Way) -> Option<Self> {
+        match way.client {
+            _ if !name.is_empty() => Some(Self::Name(name.clone())),
+            client => client.map(|address| Self::Address(network(address))),
+        }
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(f, "name/{name}"),
+            Self::Address(address) => write!(f, "address/{address}"),
+            Self::Rest => f.write_str("rest"),
+        }
+    }
+}
+
 /// Lets each caller through at a steady pace. For each it keeps the one moment until which everything is used up, so
 /// that time itself fills the bucket.
 pub(crate) struct Pace {
@@ -40,30 +63,33 @@ pub(crate) struct Pace {
     slack: Duration,
     start: Instant,
     used: Mutex<Map<Who, Duration>>,
+    /// What was borrowed, where several servers count together.
+    loans: loan::Loans,
 }
 
 impl Pace {
     pub(crate) fn new(rate: Rate) -> Self {
         let interval = Duration::from_secs(1) / rate.per_second.max(1);
         let slack = interval * rate.burst.saturating_sub(1);
-        Self { interval, slack, start: Instant::now(), used: Mutex::default() }
+        Self { interval, slack, start: Instant::now(), used: Mutex::default(), loans: loan::Loans::default() }
     }
 
     /// Counts a request, or refuses it.
     pub(crate) fn check(&self, name: &Arc<str>, way: Way) -> Result<(), Error> {
-        let who = match way.client {
-            _ if !name.is_empty() => Who::Name(name.clone()),
-            Some(address) => Who::Address(network(address)),
-            // Whoever sits at the other end of a pipe is alone there.
-            None => return Ok(()),
-        };
-        if self.take(who, self.start.elapsed()) {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::TooMany, "You call more often than one caller may: wait a second, and try again"))
+        let Some(who) = Who::of(name, way) else { return Ok(()) };
+        if self.take(who, self.start.elapsed()) { Ok(()) } else { Err(too_many()) }
+    }
+
+    /// The same for one of several servers that cannot count together.
+    fn take_part(&self, who: Who, servers: u32) -> bool {
+        self.take_at(who, self.start.elapsed(), self.interval * servers.max(1))
     }
 
     fn take(&self, who: Who, now: Duration) -> bool {
+        self.take_at(who, now, self.interval)
+    }
+
+    fn take_at(&self, who: Who, now: Duration, interval: Duration) -> bool {
         let mut used = self.used.lock();
         let who = if used.contains_key(&who) || self.has_room(&mut used, now) { who } else { Who::Rest };
         let until = used.entry(who).or_default();
@@ -71,7 +97,7 @@ impl Pace {
         if from > now + self.slack {
             return false;
         }
-        *until = from + self.interval;
+        *until = from + interval;
         true
     }
 
@@ -82,6 +108,10 @@ impl Pace {
         }
         used.len() < MOST_CALLERS
     }
+}
+
+fn too_many() -> Error {
+    Error::new(ErrorKind::TooMany, "You call more often than one caller may: wait a second, and try again")
 }
 
 /// An IPv6 host has a whole network of addresses to call from.

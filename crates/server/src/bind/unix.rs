@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nuncio_protocol::jsonrpc::{self, Id};
 use nuncio_protocol::{Error, ErrorKind};
-use tokio::io::{AsyncWriteExt, Interest};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
@@ -157,7 +157,15 @@ pub(crate) async fn run(app: Arc<App>, socket: UnixSocket, stop: CancellationTok
 async fn turn_away(mut stream: UnixStream, error: Error) {
     let mut line = jsonrpc::failure(Id::NULL, &error.jsonrpc());
     line.push(b'\n');
-    let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(&line)).await;
+    let say = async {
+        stream.write_all(&line).await?;
+        stream.shutdown().await?;
+        // Whoever is still writing could not read why it ends otherwise.
+        let mut unread = [0; 4096];
+        while stream.read(&mut unread).await? > 0 {}
+        io::Result::Ok(())
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), say).await;
 }
 
 async fn serve(app: Arc<App>, stream: UnixStream, peer: Peer) {
@@ -195,10 +203,12 @@ async fn closed(stream: &OwnedReadHalf) {
     }
 }
 
-/// The name of a user of this machine, as far as it is known here.
+/// The name of a user of this machine, or the number where it is not known here. Callers of other schemes never have
+/// the same.
 pub(crate) fn user(uid: u32) -> Arc<str> {
     let known = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    name_in(&known, uid).map_or_else(|| format!("uid:{uid}").into(), Arc::from)
+    let number = uid.to_string();
+    format!("unix:{}", name_in(&known, uid).unwrap_or(&number)).into()
 }
 
 fn name_in(known: &str, uid: u32) -> Option<&str> {

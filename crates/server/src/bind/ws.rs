@@ -9,9 +9,10 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
-use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use nuncio_protocol::{Error, ErrorKind};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval_at};
@@ -28,8 +29,6 @@ use super::frames::session::{Peer, Session};
 use super::http::{bytes_response, retry_after};
 use crate::auth::{Shown, proven};
 use crate::call::Way;
-
-type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// The names under which clients may ask for these frames.
 const PROTOCOLS: [&str; 3] = ["a2a", "jsonrpc", "json-rpc"];
@@ -118,16 +117,25 @@ type Goodbye = (CloseCode, &'static str);
 async fn serve(app: Arc<App>, upgrade: OnUpgrade, parts: Parts, way: Way, known: bool) {
     let Ok(upgraded) = upgrade.await else { return };
     app.metrics.connections.inc();
+    converse(&app, TokioIo::new(upgraded), parts, way, known).await;
+    app.metrics.connections.dec();
+}
+
+/// Serves frames until the connection ends. Whoever is not known yet has to say who he is in the first of them.
+pub(crate) async fn converse<S>(app: &Arc<App>, stream: S, parts: Parts, way: Way, known: bool)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let most = app.http.max_body;
     let config = WebSocketConfig::default().max_message_size(Some(most)).max_frame_size(Some(most));
-    let socket = Socket::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+    let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let (sink, stream) = socket.split();
     let peer = Peer { way, ..Peer::default() };
     let (session, outbox) = Session::new(app.clone(), Form::Envelope, peer, parts);
     let heard = AtomicBool::new(true);
     let (say, goodbye) = oneshot::channel();
     let reading = async {
-        let mut reader = Reader { app: &app, session: &session, stream, heard: &heard };
+        let mut reader = Reader { app, session: &session, stream, heard: &heard };
         let end = match known || reader.introduced().await {
             true => reader.run().await,
             false => Some((CloseCode::Policy, "send credentials in the first frame")),
@@ -141,19 +149,18 @@ async fn serve(app: Arc<App>, upgrade: OnUpgrade, parts: Parts, way: Way, known:
         let _ = say.send(end);
         drop(session);
     };
-    tokio::join!(reading, write(&app, sink, outbox, goodbye, &heard));
-    app.metrics.connections.dec();
+    tokio::join!(reading, write(app, sink, outbox, goodbye, &heard));
 }
 
-struct Reader<'a> {
+struct Reader<'a, S> {
     app: &'a App,
     session: &'a Session,
-    stream: SplitStream<Socket>,
+    stream: SplitStream<WebSocketStream<S>>,
     /// Whether the peer gave a sign of life since the last look.
     heard: &'a AtomicBool,
 }
 
-impl Reader<'_> {
+impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
     /// Lets in a caller whose first frame has the credentials that its request had not.
     async fn introduced(&mut self) -> bool {
         let first = async {
@@ -214,9 +221,9 @@ fn farewell(error: &WsError) -> Option<Goodbye> {
 }
 
 /// Writes frames and signs of life, and at the end why it is the end.
-async fn write(
+async fn write<S: AsyncRead + AsyncWrite + Unpin>(
     app: &App,
-    mut sink: SplitSink<Socket, Message>,
+    mut sink: SplitSink<WebSocketStream<S>, Message>,
     mut outbox: Receiver<Vec<u8>>,
     goodbye: oneshot::Receiver<Option<Goodbye>>,
     heard: &AtomicBool,

@@ -17,6 +17,10 @@ pub(crate) struct Ways {
     pub(crate) ws_path: Option<String>,
     /// Where gRPC arrives, if not where HTTP does.
     pub(crate) grpc: Option<SocketAddr>,
+    /// Whether JSON-RPC in gRPC is listed: it answers wherever gRPC does, but few look for it.
+    pub(crate) grpc_jsonrpc: bool,
+    /// Whether ports have TLS.
+    pub(crate) https: bool,
     /// All others: address and name of the binding.
     pub(crate) others: Vec<(String, &'static str)>,
 }
@@ -37,7 +41,10 @@ impl Ways {
             }
         }
         if let Some(address) = self.grpc(base_url, tenant) {
+            let scheme = if self.is_safe(base_url) { "grpcs-jsonrpc" } else { "grpc-jsonrpc" };
+            let envelopes = self.grpc_jsonrpc.then(|| (format!("{scheme}://{address}"), "grpc-jsonrpc", tenant));
             all.push((address, GRPC, tenant));
+            all.extend(envelopes);
         }
         all.extend(self.others.iter().map(|(url, binding)| (url.clone(), *binding, tenant)));
         let of_version = |version: Version| {
@@ -51,6 +58,14 @@ impl Ways {
         // 0.3 has no tenants, and gRPC no paths to name them by.
         let old = of_version(Version::V03).filter(|i| i.protocol_binding != GRPC || i.tenant.is_empty());
         of_version(Version::V1).chain(old).collect()
+    }
+
+    /// Whether gRPC is reached over TLS: where it has no port of its own, as HTTP is.
+    fn is_safe(&self, base_url: Option<&str>) -> bool {
+        match base_url {
+            Some(base_url) if self.grpc.is_none() => base_url.starts_with("https:"),
+            _ => self.https,
+        }
     }
 
     /// `host:port` of gRPC: that of HTTP, unless it has a port of its own. Below a path it cannot be reached.
@@ -81,6 +96,7 @@ mod tests {
     fn every_way_is_listed_for_both_versions_and_a_tenant_is_named_where_there_are_no_paths() {
         let ways = Ways {
             ws_path: Some("/ws".into()),
+            grpc_jsonrpc: true,
             others: vec![("unix:///run/a.sock".into(), "unix")],
             ..Ways::default()
         };
@@ -94,8 +110,9 @@ mod tests {
         let all = listed(Some("http://a/t"), "t");
         let new = ["JSONRPC 1.0 http://a/t/", "HTTP+JSON 1.0 http://a/t", "websocket 1.0 ws://a/t/ws"];
         assert_eq!(all[..3], new);
-        assert_eq!(all[3..5], ["GRPC 1.0 a:80 t", "unix 1.0 unix:///run/a.sock t"]);
-        assert_eq!(all.len(), 9, "0.3 has no tenants over gRPC");
+        let others = ["GRPC 1.0 a:80 t", "grpc-jsonrpc 1.0 grpc-jsonrpc://a:80 t", "unix 1.0 unix:///run/a.sock t"];
+        assert_eq!(all[3..6], others);
+        assert_eq!(all.len(), 11, "0.3 has no tenants over gRPC");
     }
 
     #[test]
@@ -110,5 +127,20 @@ mod tests {
         assert_eq!(at("http://[::1]:9", None).as_deref(), Some("[::1]:9"));
         assert_eq!(at("https://agent.example/below", None), None, "gRPC has no paths");
         assert_eq!(at("https://agent.example/below", Some("0.0.0.0:50051")).as_deref(), Some("agent.example:50051"));
+    }
+
+    #[test]
+    fn envelopes_say_whether_their_port_is_safe() {
+        let at = |base: Option<&str>, own: Option<&str>, https: bool| {
+            let grpc = own.map(|own| own.parse().unwrap());
+            let ways = Ways { grpc, grpc_jsonrpc: true, https, ..Ways::default() };
+            let all = ways.interfaces(base, "/", "");
+            all.into_iter().find(|i| i.protocol_binding == "grpc-jsonrpc").map(|i| i.url)
+        };
+        assert_eq!(at(Some("http://a:1"), None, false).as_deref(), Some("grpc-jsonrpc://a:1"));
+        // A proxy has the certificate.
+        assert_eq!(at(Some("https://a"), None, false).as_deref(), Some("grpcs-jsonrpc://a:443"));
+        assert_eq!(at(Some("https://a"), Some("0.0.0.0:2"), false).as_deref(), Some("grpc-jsonrpc://a:2"));
+        assert_eq!(at(None, Some("127.0.0.1:2"), true).as_deref(), Some("grpcs-jsonrpc://127.0.0.1:2"));
     }
 }

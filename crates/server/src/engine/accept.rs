@@ -1,120 +1,29 @@
 //! What a message means: a new task, the next turn of one, or an answer to a running one.
 
-use std::future::poll_fn;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 
-use bytes::Bytes;
-use nuncio_protocol::{
-    ContextId, Error, ErrorKind, Message, Metadata, SendMessageRequest, StreamResponse, Task, TaskId,
-    TaskPushNotificationConfig, TaskState, TaskStatus, Timestamp, codec,
-};
+use nuncio_protocol::{ContextId, Error, ErrorKind, Message, Metadata, SendMessageRequest, TaskId};
 
 use super::approval::HITL;
 use super::arrival::Arrival;
 use super::hub::Held;
-use super::live::{Incoming, Live, WriteError};
-use super::manners::NoRoom;
+use super::live::Incoming;
 use super::roster::Served;
-use super::schedule::{Control, Full, Job, Room};
-use super::subscribe::{Close, Subscription};
-use super::{
-    Engine, IdempotentSend, KEY_LIFE, TaskJson, append_error, carry_through, micros, now, shutting_down, store_error,
-};
+use super::{Engine, IdempotentSend, KEY_LIFE, carry_through, micros, now, shutting_down, store_error};
 use crate::call::Call;
-use crate::push::Ringer;
-use crate::store::{
-    Claim, Created, IdempotencyKey, Lease, ListQuery, NewTask, PushConfig, Scope, Seq, State, StoreError, TaskKey,
-    TaskRow,
-};
+use crate::store::{IdempotencyKey, ListQuery, Scope, Seq, TaskKey, TaskRow};
+
+mod begin;
+mod follow_up;
+mod handle;
+
+use begin::Begun;
+pub(super) use follow_up::{check_follow_up, follow_up_error, no_room, over};
+pub use handle::{Handle, Sent};
 
 /// The longest id or key that a caller may choose.
 const LONGEST_ID: usize = 512;
-
-/// What became of a message.
-pub enum Sent {
-    /// The agent answered directly.
-    Message(Message),
-    /// A task works on it.
-    Task(Handle),
-}
-
-/// How the first turn of a task starts.
-enum Start {
-    /// When the task is stored.
-    With(Box<Job>),
-    /// It began before that; what is left of it, if anything.
-    Begun(Arc<Control>, Option<Pin<Box<dyn Future<Output = ()> + Send>>>),
-}
-
-/// Lets it go on as far as it comes. Says whether it is still not done.
-async fn is_pending(mut work: Pin<&mut (impl Future<Output = ()> + ?Sized)>) -> bool {
-    poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx).is_pending())).await
-}
-
-/// A task that a message started or continued.
-pub struct Handle {
-    engine: Arc<Engine>,
-    live: Held,
-    /// The event that the message brought.
-    from: Seq,
-}
-
-impl Handle {
-    /// A task that this message began.
-    pub(super) fn new(engine: Arc<Engine>, live: Held) -> Self {
-        Self { engine, live, from: 1 }
-    }
-
-    /// Waits until the task ends or waits for the caller.
-    pub async fn settled(&self) -> Result<TaskJson, Error> {
-        let from = self.from;
-        let settled = |seq: Seq, state: TaskState| seq >= from && (state.is_terminal() || state.is_interrupted());
-        let (seq, state) = self.live.committed();
-        let at_once = settled(seq, state);
-        if !at_once {
-            self.live.wait(settled).await.map_err(|error| append_error(&error))?;
-        }
-        let task = self.engine.current(&self.live).await?;
-        if at_once {
-            // Those who ask at the same time come first, so that the answers leave together: waking each reader by
-            // itself costs more than all else that is left to do.
-            tokio::task::yield_now().await;
-        }
-        Ok(task)
-    }
-
-    /// The task as it is now.
-    pub async fn now(&self) -> Result<TaskJson, Error> {
-        self.engine.current(&self.live).await
-    }
-
-    /// Follows the task from this message on: the task itself first, then what happens to it.
-    pub async fn stream(&self) -> Result<Subscription, Error> {
-        let waits = self.engine.options.manners.stream_waits;
-        let close = if waits { Close::WhenOver } else { Close::WhenInputRequired };
-        if self.from == 1 {
-            return Ok(Subscription::after(self.engine.clone(), self.hold(), 0, close));
-        }
-        Subscription::with_snapshot(self.engine.clone(), self.hold(), close).await
-    }
-
-    fn hold(&self) -> Held {
-        self.engine.hub.hold(self.live.clone())
-    }
-
-    /// The task's id.
-    pub fn task_id(&self) -> &TaskId {
-        &self.live.id
-    }
-
-    /// The id of its context.
-    pub fn context_id(&self) -> &ContextId {
-        &self.live.context_id
-    }
-}
 
 impl Engine {
     /// Takes a message. When this returns, the message is durable and its turn runs or waits. Once
@@ -154,7 +63,8 @@ impl Engine {
             if let Some(parts) = served.agent.answer(&message).await {
                 return Ok(Sent::Message(direct_answer(&message, parts)));
             }
-            if message.context_id.is_empty() {
+            let is_new_context = message.context_id.is_empty();
+            if is_new_context {
                 message.context_id = ContextId::fresh();
             }
             let arrival = Arrival::new(self, &call.scope, &served.name, &message, &request.metadata);
@@ -162,7 +72,8 @@ impl Engine {
                 Err(error) if self.is_for_a_task(&error) => Some(error.message.into_owned()),
                 admitted => admitted.map(|()| None)?,
             };
-            return self.new_task(call, message, served, key, push, refused).await;
+            let begun = Begun { message, is_new_context, key, push, refused };
+            return self.new_task(call, served, begun).await;
         }
         let row = self.find(&call.scope, &message.task_id).await?;
         check_follow_up(&row, &message)?;
@@ -175,7 +86,7 @@ impl Engine {
             let push = self.webhook(call, &push, &row.id, row.seq, false)?;
             self.store_webhook(&row, push).await?;
         }
-        self.follow_up(&row, Box::new(Incoming { message, key })).await
+        self.follow_up(&row, Box::new(Incoming { message, key, letter: None })).await
     }
 
     fn check_parts(&self, message: &Message) -> Result<(), Error> {
@@ -221,214 +132,7 @@ impl Engine {
         let row = self.store.task_by_key(task).await.map_err(|error| store_error(&error))?;
         let Some(row) = row else { return Ok(None) };
         let live = self.open(&row).await?;
-        Ok(Some(Sent::Task(Handle { engine: self.clone(), live, from })))
-    }
-
-    async fn new_task(
-        self: &Arc<Self>,
-        call: &Call,
-        mut message: Message,
-        served: &Served,
-        key: Option<IdempotencyKey>,
-        push: Option<TaskPushNotificationConfig>,
-        refused: Option<String>,
-    ) -> Result<Sent, Error> {
-        message.task_id = TaskId::fresh();
-        let context = message.context_id.clone();
-        let push = push.map(|push| self.webhook(call, &push, &message.task_id, 0, false)).transpose()?;
-        let told = push.is_some();
-        let refused = match refused {
-            Some(words) => Err(NoRoom::Refused(words)),
-            None => self.room_for(&call.scope, &context).await,
-        };
-        let room = match refused {
-            Ok(room) => room,
-            Err(NoRoom::Full(full)) => return Err(no_room(&full)),
-            Err(why) => return Box::pin(self.failed_task(call, message, served, key, push, &why.to_string())).await,
-        };
-        let _queueing = match room {
-            Room::Now => None,
-            Room::Later => Some(self.queueing.read().await),
-        };
-        let at = Timestamp::now();
-        let (live, body) = self.fresh_task(call, served, &message, at)?;
-        let job = Job::new(self.hub.hold(live.clone()), message, room == Room::Now);
-        let start = if room == Room::Now && served.agent.is_pure() {
-            let (control, mut turn) = (job.control.clone(), Box::pin(self.clone().turn(job)));
-            let pending = is_pending(turn.as_mut()).await;
-            Start::Begun(control, pending.then_some(turn))
-        } else {
-            Start::With(Box::new(job))
-        };
-        let new = self.new_row(&live, (body, at), self.lease_for(room), key, push);
-        let seq = new.seq();
-        let task_key = match self.store.create(new).await {
-            Ok(Created::New(task_key) | Created::Waiting(task_key)) => task_key,
-            other => {
-                // A turn that waits for an answer has given up its place, and takes it back here.
-                drop(start);
-                if let Some(next) = self.schedule.unreserve(room, &call.scope, &context) {
-                    self.start(next);
-                }
-                return match other {
-                    Ok(Created::Known(task, from)) => {
-                        Box::pin(self.repeat(task, from)).await?.ok_or_else(Error::internal)
-                    }
-                    Err(error) => Err(store_error(&error)),
-                    Ok(Created::New(_) | Created::Waiting(_)) => Err(Error::internal()),
-                };
-            }
-        };
-        self.metrics.events.inc();
-        live.stored(task_key, seq);
-        let live = self.hub.insert(&live);
-        if told {
-            self.hub.bell.ring(task_key);
-        }
-        tracing::debug!(task = %live.id, context = %live.context_id, "a task was accepted");
-        match start {
-            Start::With(job) => self.submit(*job, room),
-            Start::Begun(_, None) => {}
-            Start::Begun(control, Some(mut turn)) => {
-                self.schedule.begun(task_key, control);
-                // Often it has only waited for its end to be stored.
-                if is_pending(turn.as_mut()).await {
-                    tokio::spawn(turn);
-                }
-            }
-        }
-        Ok(Sent::Task(Handle::new(self.clone(), live)))
-    }
-
-    /// A task for a message in memory, and its first event. Nobody else has it yet.
-    pub(super) fn fresh_task(
-        &self,
-        call: &Call,
-        served: &Served,
-        message: &Message,
-        at: Timestamp,
-    ) -> Result<(Arc<Live>, Bytes), Error> {
-        let task = Task {
-            id: message.task_id.clone(),
-            context_id: message.context_id.clone(),
-            status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(at) },
-            history: vec![message.clone()],
-            ..Task::default()
-        };
-        let event = StreamResponse::Task(task);
-        let body = codec::encode(&event);
-        let StreamResponse::Task(task) = event else { return Err(Error::internal()) };
-        let (store, ties) = (self.store.clone(), (self.metrics.events.clone(), Ringer::of(&self.hub.bell)));
-        let live = Live::fresh(call.scope.clone(), served.name.clone(), task, body.clone(), store, ties);
-        Ok((Arc::new(live), body))
-    }
-
-    /// What the store is to know of it, with what has happened already.
-    pub(super) fn new_row(
-        &self,
-        live: &Live,
-        (body, at): (Bytes, Timestamp),
-        lease: Lease,
-        key: Option<IdempotencyKey>,
-        push: Option<PushConfig>,
-    ) -> NewTask {
-        NewTask {
-            scope: live.scope.clone(),
-            id: live.id.clone(),
-            context_id: live.context_id.clone(),
-            agent: live.agent.clone(),
-            state: State(TaskState::Submitted.number()),
-            body,
-            at: at.as_micros(),
-            lease,
-            key,
-            push,
-            early: live.early(),
-        }
-    }
-
-    pub(super) fn submit(self: &Arc<Self>, job: Job, room: Room) {
-        if let Some(job) = self.schedule.submit(job, room) {
-            self.start(job);
-        }
-    }
-
-    /// A message for a task that exists: an answer to its running turn, or its next turn.
-    async fn follow_up(self: &Arc<Self>, row: &TaskRow, mut incoming: Box<Incoming>) -> Result<Sent, Error> {
-        incoming.message.task_id = row.id.clone();
-        let live = self.open(row).await?;
-        self.check_idle(&live).await?;
-        let gate = live.gate.lock().await;
-        let from = match live.deliver(incoming) {
-            Ok(written) => written.map_err(|error| follow_up_error(&live, &error))?,
-            Err(incoming) => self.next_turn(&live, incoming).await?,
-        };
-        live.durable(from).await.map_err(|error| append_error(&error))?;
-        drop(gate);
-        Ok(Sent::Task(Handle { engine: self.clone(), live, from }))
-    }
-
-    /// Begins another turn of a task that rests.
-    async fn next_turn(self: &Arc<Self>, live: &Arc<Live>, incoming: Box<Incoming>) -> Result<Seq, Error> {
-        let ((state, messages), _) = live.read(|task| (task.status.state, task.history.len()));
-        if state.is_terminal() {
-            return Err(over(&live.id, state));
-        }
-        if messages >= self.options.max_history {
-            let text = "The task has all the messages it can hold: send a new one with its contextId and without its \
-                        taskId";
-            return Err(Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", live.id.as_str()));
-        }
-        let room = self.room_for(&live.scope, &live.context_id).await?;
-        let message = incoming.message.clone();
-        match self.claim_and_begin(live, incoming, room).await {
-            Ok(from) => {
-                self.submit(Job::new(self.hub.hold(live.clone()), message, room == Room::Now), room);
-                Ok(from)
-            }
-            Err(error) => {
-                if let Some(next) = self.schedule.unreserve(room, &live.scope, &live.context_id) {
-                    self.start(next);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    async fn claim_and_begin(&self, live: &Arc<Live>, incoming: Box<Incoming>, room: Room) -> Result<Seq, Error> {
-        self.claim_now(live, self.lease_for(room)).await?;
-        live.begin(incoming).map_err(|error| {
-            self.strand(live);
-            follow_up_error(live, &error)
-        })
-    }
-
-    /// Claims a task for a caller who waits.
-    pub(super) async fn claim_now(&self, live: &Arc<Live>, lease: Lease) -> Result<(), Error> {
-        if self.claim(live, lease).await.map_err(|error| store_error(&error))? {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::Unavailable, "The task is busy elsewhere: try again"))
-    }
-
-    /// Claims a task as it is in memory and opens it. False when another node was first; then it is
-    /// read anew by the next who asks for it.
-    pub(super) async fn claim(&self, live: &Arc<Live>, lease: Lease) -> Result<bool, StoreError> {
-        match self.store.claim(live.key(), live.epoch(), lease, false).await? {
-            Claim::Lost | Claim::Busy => live.lose(),
-            Claim::Taken(row) if live.open(&row) => return Ok(true),
-            Claim::Taken(row) => drop(self.stranded.lock().insert(row.key, row.epoch)),
-        }
-        Ok(false)
-    }
-
-    /// Only a turn that starts at once needs the lease: what waits may be started by any node, and
-    /// after a crash it is known not to have begun.
-    fn lease_for(&self, room: Room) -> Lease {
-        match room {
-            Room::Now => self.lease(),
-            Room::Later => Self::no_lease(),
-        }
+        Ok(Some(Sent::Task(Handle::at(self.clone(), live, from))))
     }
 
     /// A task that does not exist for this caller.
@@ -440,8 +144,16 @@ impl Engine {
 
     /// The task in memory, its fold loaded.
     pub(super) async fn open(&self, row: &TaskRow) -> Result<Held, Error> {
-        let live = self.hub.open(row, &self.store);
-        if let Err(error) = live.loaded.get_or_try_init(|| self.fill(&live)).await {
+        let live = self.hub.open(row);
+        let mut loaded = live.loaded.get_or_try_init(|| self.fill(&live)).await.map(|()| live.clone());
+        if loaded.is_ok() && self.cluster.is_some() {
+            match Box::pin(self.caught_up(&live, row)).await {
+                Ok(true) => {}
+                Ok(false) => return Box::pin(self.open(row)).await,
+                Err(error) => loaded = Err(error),
+            }
+        }
+        if let Err(error) = loaded {
             // It may have been removed for its age since the row was read.
             let gone = matches!(self.store.task_by_key(row.key).await, Ok(None));
             return Err(if gone { Error::task_not_found(row.id.as_str()) } else { store_error(&error) });
@@ -469,7 +181,7 @@ impl Engine {
         Ok(Some(IdempotencyKey { key, since: now() - micros(KEY_LIFE) }))
     }
 
-    fn stripe(&self, scope: &Scope, key: &IdempotencyKey) -> usize {
+    pub(super) fn stripe(&self, scope: &Scope, key: &IdempotencyKey) -> usize {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((scope, &key.key));
         usize::try_from(hash % 64).unwrap_or_default()
     }
@@ -491,40 +203,6 @@ fn check_ids(message: &Message) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-fn check_follow_up(row: &TaskRow, message: &Message) -> Result<(), Error> {
-    if !message.context_id.is_empty() && message.context_id != row.context_id {
-        return Err(Error::invalid("message.contextId", "is not the context of this task: leave it out"));
-    }
-    match TaskState::from_number(row.state.0.into()) {
-        Some(state) if state.is_terminal() => Err(over(&row.id, state)),
-        _ => Ok(()),
-    }
-}
-
-/// Terminal tasks do not change: a refinement is a new task in the same context.
-fn over(id: &TaskId, state: TaskState) -> Error {
-    let text =
-        format!("The task is over ({}): send a new message with its contextId and without its taskId", state.name());
-    Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", id.as_str())
-}
-
-fn follow_up_error(live: &Live, error: &WriteError) -> Error {
-    match error {
-        WriteError::Closed => over(&live.id, live.read(|task| task.status.state).0),
-        WriteError::Store(error) => append_error(error),
-    }
-}
-
-pub(super) fn no_room(full: &Full) -> Error {
-    match full {
-        Full::Server => Error::new(ErrorKind::Unavailable, "The server has all the work it can hold: try again later"),
-        Full::Caller => {
-            let text = "You have all the work waiting that one caller may have: try again when some of it is done";
-            Error::new(ErrorKind::TooMany, text)
-        }
-    }
 }
 
 fn direct_answer(message: &Message, parts: Vec<nuncio_protocol::Part>) -> Message {

@@ -15,7 +15,13 @@ impl Engine {
     /// Cancels a task of the caller and returns it. Once begun it is carried through.
     pub async fn cancel(self: &Arc<Self>, call: &Call, id: &TaskId) -> Result<TaskJson, Error> {
         let (engine, call, id) = (self.clone(), call.clone(), id.clone());
-        carry_through(async move { engine.cancel_now(&call, &id).await }).await
+        carry_through(async move {
+            match engine.is_shared() {
+                true => engine.cancel_anywhere(&call, &id).await,
+                false => engine.cancel_now(&call, &id).await,
+            }
+        })
+        .await
     }
 
     async fn cancel_now(self: &Arc<Self>, call: &Call, id: &TaskId) -> Result<TaskJson, Error> {
@@ -35,7 +41,7 @@ impl Engine {
         }
     }
 
-    async fn stop(self: &Arc<Self>, live: &Arc<Live>) -> Result<(), Error> {
+    pub(super) async fn stop(self: &Arc<Self>, live: &Arc<Live>) -> Result<(), Error> {
         if let Some(control) = self.schedule.control(live.key()) {
             control.stop(Stop::Canceled);
             if control.has_begun() {
@@ -66,7 +72,7 @@ impl Engine {
     }
 
     /// Lets the agent of a task that rested know that it is over. Nobody waits for that.
-    fn tell_agent(self: &Arc<Self>, live: &Arc<Live>) {
+    pub(super) fn tell_agent(self: &Arc<Self>, live: &Arc<Live>) {
         let Some(agent) = self.roster.get(&live.agent).map(|served| served.agent.clone()) else { return };
         let rest = Turn::new(self.clone(), live.clone(), Control::new(), Message::default(), false);
         let grace = self.options.cancel_grace;
@@ -74,7 +80,7 @@ impl Engine {
     }
 }
 
-fn not_cancelable(id: &TaskId, state: TaskState) -> Error {
+pub(super) fn not_cancelable(id: &TaskId, state: TaskState) -> Error {
     let text = format!("The task is already over ({})", state.name());
     Error::new(ErrorKind::TaskNotCancelable, text).fact("taskId", id.as_str())
 }

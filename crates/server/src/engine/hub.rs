@@ -4,20 +4,17 @@ use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use prometheus_client::metrics::counter::Counter;
 
-use super::live::Live;
+use super::live::{Live, Ties};
 use crate::map::Map;
-use crate::push::{Bell, Ringer};
-use crate::store::{Store, TaskKey, TaskRow};
+use crate::push::Bell;
+use crate::store::{TaskKey, TaskRow};
 
 /// One [`Live`] per task for all who need it; it goes when the last of them has gone.
 pub(crate) struct Hub {
     tasks: Mutex<Map<TaskKey, Weak<Live>>>,
-    /// Counts the events that these tasks write.
-    events: Counter,
-    /// Rung by tasks that have news for their webhooks.
-    pub(crate) bell: Arc<Bell>,
+    /// What these tasks are tied to.
+    pub(crate) ties: Ties,
 }
 
 /// A hold on a task in memory.
@@ -49,8 +46,13 @@ impl Drop for Held {
 
 impl Hub {
     /// Without tasks.
-    pub(crate) fn new(events: Counter) -> Arc<Self> {
-        Arc::new(Self { tasks: Mutex::default(), events, bell: Arc::default() })
+    pub(crate) fn new(ties: Ties) -> Arc<Self> {
+        Arc::new(Self { tasks: Mutex::default(), ties })
+    }
+
+    /// Rung by tasks that have news for their webhooks.
+    pub(crate) fn bell(&self) -> &Arc<Bell> {
+        &self.ties.bell
     }
 
     /// A hold on a task, which forgets the task when it was the last one.
@@ -66,14 +68,14 @@ impl Hub {
 
     /// The task in hand, or a new one that is still to be loaded. Whatever is written from now on
     /// goes through it, and whatever was written before is in the store: nothing falls between.
-    pub(crate) fn open(self: &Arc<Self>, row: &TaskRow, store: &Arc<dyn Store>) -> Held {
+    pub(crate) fn open(self: &Arc<Self>, row: &TaskRow) -> Held {
         let mut tasks = self.tasks.lock();
         if let Some(live) = tasks.get(&row.key).and_then(Weak::upgrade)
-            && live.broken().is_none()
+            && !live.is_lost()
         {
             return self.hold(live);
         }
-        let live = Arc::new(Live::known(row, store.clone(), self.events.clone(), Ringer::of(&self.bell)));
+        let live = Arc::new(Live::known(row, &self.ties));
         tasks.insert(row.key, Arc::downgrade(&live));
         self.hold(live)
     }
@@ -82,6 +84,12 @@ impl Hub {
     pub(crate) fn insert(self: &Arc<Self>, live: &Arc<Live>) -> Held {
         self.tasks.lock().insert(live.key(), Arc::downgrade(live));
         self.hold(live.clone())
+    }
+
+    /// All tasks in hand.
+    pub(crate) fn all(self: &Arc<Self>) -> Vec<Held> {
+        let all: Vec<_> = self.tasks.lock().values().filter_map(Weak::upgrade).collect();
+        all.into_iter().map(|live| self.hold(live)).collect()
     }
 
     /// Forgets tasks whose last holder was the store.

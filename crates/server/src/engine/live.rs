@@ -18,19 +18,16 @@ use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{Notify, OnceCell};
 
+mod feed;
+mod follower;
+
+use feed::Feed;
+
+use super::cluster::Link;
 use super::event::{Event, Update};
 use super::fold::Fold;
-use crate::push::Ringer;
-use crate::store::{
-    Acknowledge, Append, AppendError, Early, IdempotencyKey, Scope, Seq, State, Store, TaskKey, TaskRow,
-};
-
-/// How much of a task's tail stays in memory for its readers; older events come from the store.
-const TAIL_EVENTS: usize = 512;
-const TAIL_BYTES: usize = 1 << 20;
-
-/// How far a writer may run ahead of the store.
-const AHEAD: Seq = 512;
+use crate::push::{Bell, Ringer};
+use crate::store::{Append, AppendError, Early, IdempotencyKey, LetterId, Scope, Seq, State, Store, TaskKey, TaskRow};
 
 /// Why an update was not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,10 +41,23 @@ pub(crate) enum WriteError {
 }
 
 /// A message that a caller sends to a task that exists.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Incoming {
     pub(crate) message: Message,
     pub(crate) key: Option<IdempotencyKey>,
+    /// The letter that brought it, if it came by another node.
+    pub(crate) letter: Option<LetterId>,
+}
+
+/// What every task in memory is tied to.
+#[derive(Clone)]
+pub(crate) struct Ties {
+    pub(crate) store: Arc<dyn Store>,
+    /// Counts what is handed to the store.
+    pub(crate) events: Counter,
+    pub(crate) bell: Arc<Bell>,
+    /// The other nodes, if there can be any.
+    pub(crate) link: Option<Arc<Link>>,
 }
 
 /// A task in memory. All who write or follow it on this node share one.
@@ -75,6 +85,8 @@ pub(crate) struct Live {
     events: Counter,
     /// Tells the task's webhooks.
     pub(crate) ringer: Ringer,
+    /// The other nodes, if there can be any.
+    link: Option<Arc<Link>>,
 }
 
 #[derive(Default)]
@@ -84,37 +96,25 @@ struct Writer {
     epoch: i64,
     /// Whether a turn may write.
     open: bool,
+    /// The life of this node in which it was opened.
+    life: u64,
     /// Messages that arrived during the turn and wait for it, each with the event that it came with.
     mailbox: VecDeque<(Seq, Message)>,
     /// What has happened already, while the store does not know the task.
     early: Option<Vec<Early>>,
 }
 
-#[derive(Default)]
-struct Feed {
-    committed: Seq,
-    state: TaskState,
-    /// Handed to the store, not yet durable.
-    pending: VecDeque<Arc<Event>>,
-    /// The durable tail.
-    tail: VecDeque<Arc<Event>>,
-    tail_bytes: usize,
-    /// The whole task where its last turn ended or rests.
-    snapshot: Option<(Seq, Bytes)>,
-    broken: Option<AppendError>,
-}
-
-/// What a reader learns from the feed.
-pub(crate) struct Progress {
-    pub(crate) committed: Seq,
-    pub(crate) state: TaskState,
-    /// Whether the events asked for were in memory.
-    pub(crate) found: bool,
+/// A message as it goes to the store.
+struct Said {
+    body: Bytes,
+    key: Option<IdempotencyKey>,
+    letter: Option<LetterId>,
 }
 
 impl Live {
     /// A task that is known to the store; its fold is loaded by whoever needs it first.
-    pub(crate) fn known(row: &TaskRow, store: Arc<dyn Store>, events: Counter, ringer: Ringer) -> Self {
+    pub(crate) fn known(row: &TaskRow, ties: &Ties) -> Self {
+        let Ties { store, events, bell, link } = ties.clone();
         Self {
             key: row.key.into(),
             scope: row.scope.clone(),
@@ -130,20 +130,15 @@ impl Live {
             lost: Notify::new(),
             store,
             events,
-            ringer,
+            ringer: Ringer::of(&bell),
+            link,
         }
     }
 
     /// A task that is to be created, with its first event. Nobody but its own turn may have it before
     /// it is [`stored`](Self::stored).
-    pub(crate) fn fresh(
-        scope: Scope,
-        agent: Arc<str>,
-        task: Task,
-        first: Bytes,
-        store: Arc<dyn Store>,
-        (events, ringer): (Counter, Ringer),
-    ) -> Self {
+    pub(crate) fn fresh(scope: Scope, agent: Arc<str>, task: Task, first: Bytes, ties: &Ties) -> Self {
+        let Ties { store, events, bell, link } = ties.clone();
         let (id, context_id) = (task.id.clone(), task.context_id.clone());
         let first = Event::written(1, first, Some(task.status.state), None);
         Self {
@@ -159,6 +154,7 @@ impl Live {
                 seq: 1,
                 epoch: 1,
                 open: true,
+                life: link.as_ref().map_or(0, |link| link.pulse.life()),
                 mailbox: VecDeque::new(),
                 early: Some(Vec::new()),
             }),
@@ -168,7 +164,8 @@ impl Live {
             lost: Notify::new(),
             store,
             events,
-            ringer,
+            ringer: Ringer::of(&bell),
+            link,
         }
     }
 
@@ -188,10 +185,10 @@ impl Live {
         // It is stored once.
         let _ = self.key.set(key);
         for (event, seq) in writer.early.take().into_iter().flatten().zip(seq + 1..) {
-            self.append(&writer, seq, event, None, None);
+            self.append(&writer, seq, event, None);
         }
         drop(writer);
-        self.committed_up_to(seq);
+        self.told(seq);
     }
 
     /// Fills in what the log holds.
@@ -201,7 +198,7 @@ impl Live {
         feed.committed = seq;
         feed.state = fold.state();
         feed.snapshot = row.snapshot.clone().map(|snapshot| (row.snapshot_seq, snapshot));
-        *writer = Writer { fold, seq, epoch: row.epoch, open: false, mailbox: VecDeque::new(), early: None };
+        *writer = Writer { fold, seq, epoch: row.epoch, ..Writer::default() };
     }
 
     /// Opens the task for a turn under the lease that `row` was claimed with. Not if it is over, and
@@ -216,7 +213,13 @@ impl Live {
             return false;
         }
         writer.open = !writer.fold.state().is_terminal();
+        writer.life = self.life();
         writer.open
+    }
+
+    /// The life of this node, where that counts.
+    fn life(&self) -> u64 {
+        self.link.as_ref().map_or(0, |link| link.pulse.life())
     }
 
     /// Sets the messages that wait for the turn.
@@ -228,6 +231,17 @@ impl Live {
     /// it reads it anew.
     pub(crate) fn lose(&self) {
         self.break_off(AppendError::Fenced);
+    }
+
+    /// This node may not write any more, whatever becomes of what is on its way to the store: readers wait for that, the
+    /// turn does not.
+    pub(crate) fn cut_off(&self) {
+        self.cut_off_locked(&mut self.writer.lock());
+    }
+
+    fn cut_off_locked(&self, writer: &mut Writer) {
+        writer.open = false;
+        self.leave_rest();
     }
 
     /// The lease under which the task is written here.
@@ -329,6 +343,12 @@ impl Live {
         if !writer.open {
             return Err(WriteError::Closed);
         }
+        if let Some(link) = &self.link
+            && !link.pulse.allows(writer.life)
+        {
+            self.cut_off_locked(writer);
+            return Err(AppendError::Fenced.into());
+        }
         let at = Timestamp::now();
         let event = self.event(update, at, &writer.fold);
         let body = codec::encode(&event);
@@ -338,18 +358,15 @@ impl Live {
         };
         writer.fold.apply(event);
         writer.seq += 1;
-        let (message, key) = match incoming {
-            Some(Incoming { message, key }) => {
-                let body = codec::encode(&message);
-                writer.fold.say(message);
-                (Some(body), key)
-            }
-            None => (None, None),
-        };
+        let said = incoming.map(|Incoming { message, key, letter }| {
+            let body = codec::encode(&message);
+            writer.fold.say(message);
+            Said { body, key, letter }
+        });
         let rests = state.is_some_and(|state| state.is_terminal() || state.is_interrupted());
         let snapshot = rests.then(|| codec::encode(writer.fold.task()));
         writer.open &= !state.is_some_and(TaskState::is_terminal);
-        self.hand_over(writer, Event::written(writer.seq, body, state, snapshot), at, message, key)?;
+        self.hand_over(writer, Event::written(writer.seq, body, state, snapshot), at, said)?;
         Ok(writer.seq)
     }
 
@@ -359,15 +376,14 @@ impl Live {
         writer: &mut Writer,
         event: Event,
         at: Timestamp,
-        message: Option<Bytes>,
-        key: Option<IdempotencyKey>,
+        said: Option<Said>,
     ) -> Result<(), WriteError> {
         let event = Arc::new(event);
         {
             let mut feed = self.feed.lock();
-            if let Some(error) = &feed.broken {
+            if let Some(error) = feed.why_lost() {
                 writer.open = false;
-                return Err(error.clone().into());
+                return Err(error.into());
             }
             feed.pending.push_back(event.clone());
         }
@@ -380,22 +396,16 @@ impl Live {
         };
         match &mut writer.early {
             Some(early) => early.push(entry),
-            None => self.append(writer, event.seq, entry, message, key),
+            None => self.append(writer, event.seq, entry, said),
         }
         Ok(())
     }
 
-    fn append(
-        self: &Arc<Self>,
-        writer: &Writer,
-        seq: Seq,
-        event: Early,
-        message: Option<Bytes>,
-        key: Option<IdempotencyKey>,
-    ) {
+    fn append(self: &Arc<Self>, writer: &Writer, seq: Seq, event: Early, said: Option<Said>) {
         let Early { body, at, state, snapshot } = event;
         let (task, epoch, ack) = (self.key(), writer.epoch, self.clone());
-        self.store.append(Append { task, epoch, seq, body, at, state, snapshot, message, key, letter: None, ack });
+        let (message, key, letter) = said.map_or((None, None, None), |said| (Some(said.body), said.key, said.letter));
+        self.store.append(Append { task, epoch, seq, body, at, state, snapshot, message, key, letter, ack });
     }
 
     fn event(&self, update: Update, at: Timestamp, fold: &Fold) -> StreamResponse {
@@ -423,125 +433,5 @@ impl Live {
                 })
             }
         }
-    }
-
-    /// Copies the durable events after `after` that are in memory, and says how far the log goes.
-    pub(crate) fn follow(&self, after: Seq, into: &mut Vec<Arc<Event>>) -> Progress {
-        let feed = self.feed.lock();
-        let first = feed.tail.front().map_or(feed.committed + 1, |event| event.seq);
-        let found = after + 1 >= first;
-        if found {
-            let skip = usize::try_from(after + 1 - first).unwrap_or(usize::MAX);
-            into.extend(feed.tail.iter().skip(skip).cloned());
-        }
-        Progress { committed: feed.committed, state: feed.state, found }
-    }
-
-    /// Whether the log has broken off under this task.
-    pub(crate) fn broken(&self) -> Option<AppendError> {
-        self.feed.lock().broken.clone()
-    }
-
-    /// Resolves when the log has broken off under this task.
-    pub(crate) async fn lost(&self) {
-        loop {
-            let lost = self.lost.notified();
-            tokio::pin!(lost);
-            lost.as_mut().enable();
-            if self.broken().is_some() {
-                return;
-            }
-            lost.await;
-        }
-    }
-
-    fn break_off(&self, why: AppendError) {
-        let mut feed = self.feed.lock();
-        feed.pending.clear();
-        feed.broken.get_or_insert(why);
-        drop(feed);
-        self.moved.notify_waiters();
-        self.lost.notify_waiters();
-        self.answered.notify_one();
-    }
-
-    /// The durable number and state.
-    pub(crate) fn committed(&self) -> (Seq, TaskState) {
-        let feed = self.feed.lock();
-        (feed.committed, feed.state)
-    }
-
-    /// The stored form of the whole task, if the log ends with one.
-    pub(crate) fn snapshot(&self) -> Option<(Seq, Bytes)> {
-        let feed = self.feed.lock();
-        feed.snapshot.clone().filter(|(seq, _)| *seq == feed.committed)
-    }
-
-    /// Waits until `until` says yes to the durable number and state.
-    pub(crate) async fn wait(&self, until: impl Fn(Seq, TaskState) -> bool) -> Result<(), AppendError> {
-        loop {
-            let moved = self.moved.notified();
-            tokio::pin!(moved);
-            moved.as_mut().enable();
-            {
-                let feed = self.feed.lock();
-                if until(feed.committed, feed.state) {
-                    return Ok(());
-                }
-                if let Some(error) = &feed.broken {
-                    return Err(error.clone());
-                }
-            }
-            moved.await;
-        }
-    }
-
-    /// Waits until the event `seq` is durable.
-    pub(crate) async fn durable(&self, seq: Seq) -> Result<(), AppendError> {
-        self.wait(|committed, _| committed >= seq).await
-    }
-
-    /// Holds a writer back that has run far ahead of the store.
-    pub(crate) async fn keep_pace(&self, seq: Seq) -> Result<(), AppendError> {
-        if self.feed.lock().committed + AHEAD >= seq {
-            return Ok(());
-        }
-        self.wait(|committed, _| committed + AHEAD / 2 >= seq).await
-    }
-
-    /// Everything up to this event is durable.
-    fn committed_up_to(&self, seq: Seq) {
-        let mut guard = self.feed.lock();
-        let feed = &mut *guard;
-        while feed.pending.front().is_some_and(|event| event.seq <= seq) {
-            let Some(event) = feed.pending.pop_front() else { break };
-            if let Some(state) = event.state {
-                feed.state = state;
-            }
-            if let Some(snapshot) = &event.snapshot {
-                feed.snapshot = Some((event.seq, snapshot.clone()));
-            }
-            feed.tail_bytes += event.body.len();
-            feed.tail.push_back(event);
-        }
-        feed.committed = feed.committed.max(seq);
-        while feed.tail.len() > TAIL_EVENTS || (feed.tail_bytes > TAIL_BYTES && feed.tail.len() > 1) {
-            let Some(event) = feed.tail.pop_front() else { break };
-            feed.tail_bytes -= event.body.len();
-        }
-        drop(guard);
-        self.moved.notify_waiters();
-        self.ringer.news(self.key());
-    }
-}
-
-impl Acknowledge for Live {
-    fn committed(&self, seq: Seq) {
-        self.committed_up_to(seq);
-    }
-
-    fn refused(&self, seq: Seq, why: AppendError) {
-        tracing::error!(task = %self.id, seq, error = %why, "an event could not be stored");
-        self.break_off(why);
     }
 }

@@ -17,8 +17,8 @@ use crate::store::{Created, IdempotencyKey, ListQuery, PushConfig, Scope, State}
 
 /// How often, and after which pause, a busy conversation is looked at again: its turn may be over and only not yet
 /// have left.
-const LOOKS: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(20);
+pub(super) const LOOKS: u32 = 50;
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
 /// What servers do differently when a conversation is busy, a message is refused, or a task rests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +62,9 @@ impl From<NoRoom> for Error {
 impl Engine {
     /// A place for a turn of this conversation.
     pub(super) async fn room_for(self: &Arc<Self>, scope: &Scope, context: &ContextId) -> Result<Room, NoRoom> {
+        if self.is_shared() {
+            return Box::pin(self.room_anywhere(scope, context)).await;
+        }
         let reserve = || self.schedule.reserve(scope, context).map_err(NoRoom::Full);
         let Some(words) = self.options.manners.busy else { return reserve() };
         for _ in 0..LOOKS {
@@ -131,7 +134,7 @@ impl Engine {
         let said = Message::from_agent(vec![Part::text(words)]);
         let failed = Update::Status { state: TaskState::Failed, message: Some(said), metadata: Metadata::new() };
         live.write(failed).map_err(|_| Error::internal())?;
-        let new = self.new_row(&live, (body, at), self.lease(), key, push);
+        let new = self.new_row(&live, (body, at), Self::no_lease(), key, push);
         let seq = new.seq();
         let task_key = match self.store.create(new).await.map_err(|error| store_error(&error))? {
             Created::New(task_key) | Created::Waiting(task_key) => task_key,
@@ -141,7 +144,7 @@ impl Engine {
         live.stored(task_key, seq);
         let live = self.hub.insert(&live);
         if told {
-            self.hub.bell.ring(task_key);
+            self.hub.bell().ring(task_key);
         }
         Ok(Sent::Task(Handle::new(self.clone(), live)))
     }

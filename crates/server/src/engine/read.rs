@@ -122,11 +122,15 @@ impl Engine {
     async fn row_json(&self, row: &TaskRow) -> Result<TaskJson, Error> {
         if let Some(live) = self.hub.get(row.key)
             && live.loaded.initialized()
-            && live.broken().is_none()
+            && !live.is_lost()
             // Another node may have written since.
             && live.committed().0 >= row.seq
         {
-            return self.current(&live).await;
+            match self.current(&live).await {
+                // Another node has just taken it over: what is stored counts.
+                Err(_) if self.is_shared() => {}
+                task => return task,
+            }
         }
         match &row.snapshot {
             Some(snapshot) if row.snapshot_seq == row.seq => Ok(TaskJson(snapshot.clone())),

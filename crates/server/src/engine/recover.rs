@@ -22,7 +22,7 @@ const BATCH: usize = 256;
 const TRIM_BATCH: usize = 1000;
 /// How often deadlines are looked at.
 const TICK: Duration = Duration::from_millis(250);
-/// How often old tasks are removed.
+/// How often old tasks are removed, at the least.
 const TRIM_EVERY: Duration = Duration::from_secs(600);
 
 impl Engine {
@@ -30,6 +30,9 @@ impl Engine {
     /// a store that writes again are the same. Returns how many.
     pub async fn recover(self: &Arc<Self>) -> Result<usize, StoreError> {
         let mut taken = self.recover_stranded().await?;
+        if let Some(cluster) = &self.cluster {
+            return Ok(taken + Box::pin(self.join(cluster)).await?);
+        }
         let mut seen = HashSet::new();
         loop {
             // What waits here has no writer either, and is among them.
@@ -50,9 +53,20 @@ impl Engine {
 
     /// Remembers a task of this node whose turn is gone and left it working.
     pub(super) fn strand(&self, live: &Live) {
-        let taken_over = matches!(live.broken(), Some(AppendError::Fenced));
+        let taken_over = live.is_cut_off() || matches!(live.broken(), Some(AppendError::Fenced));
         if State(live.committed().1.number()).is_active() && !taken_over {
             self.stranded.lock().insert(live.key(), live.version().0);
+        }
+    }
+
+    /// A task was claimed that cannot be opened as it is in memory. If it works, it is taken up again; if it does not, the
+    /// lease is of no use to anybody.
+    pub(super) fn claimed_in_vain(&self, row: &TaskRow) {
+        match &self.cluster {
+            Some(cluster) if !row.state.is_active() => cluster.give_back_later(row),
+            _ => {
+                self.stranded.lock().insert(row.key, row.epoch);
+            }
         }
     }
 
@@ -76,6 +90,10 @@ impl Engine {
             && row.state.is_active()
             && row.epoch == epoch
         {
+            if self.is_shared() && !row.leased {
+                // It waits, and whoever has a place finds it.
+                return Ok(false);
+            }
             return self.take_up(&row, "The task was interrupted: its events could not be stored").await;
         }
         // Somebody else has it, or had it. Whoever waits for it here waits for nothing.
@@ -96,7 +114,7 @@ impl Engine {
             return Ok(false);
         }
         let _queueing = if row.leased { None } else { Some(self.queueing.write().await) };
-        let live = self.hub.open(row, &self.store);
+        let live = self.hub.open(row);
         match live.loaded.get_or_try_init(|| self.fill(&live)).await {
             Err(error @ StoreError::Corrupt { .. }) => {
                 tracing::error!(task = %row.id, %error, "a task cannot be taken up");
@@ -176,10 +194,21 @@ impl Engine {
 
     /// Looks after deadlines, leases, abandoned and old tasks until `stop`.
     pub async fn tend(self: Arc<Self>, stop: CancellationToken) {
+        match &self.cluster {
+            None => self.tend_own(stop).await,
+            Some(cluster) => {
+                tokio::join!(self.tend_own(stop.clone()), self.attend(cluster, stop.clone()));
+            }
+        }
+    }
+
+    async fn tend_own(self: &Arc<Self>, stop: CancellationToken) {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let lease_every = (self.options.lease_ttl / 3).max(TICK);
         let mut leased = tokio::time::Instant::now();
+        // Where tasks are to stay for a short while, they do not stay for much longer.
+        let trim_every = (self.options.retention / 4).clamp(TICK, TRIM_EVERY);
         let mut trimmed: Option<tokio::time::Instant> = None;
         loop {
             tokio::select! {
@@ -194,7 +223,7 @@ impl Engine {
                     () = stop.cancelled() => return,
                 }
             }
-            if trimmed.is_none_or(|at| at.elapsed() >= TRIM_EVERY) {
+            if trimmed.is_none_or(|at| at.elapsed() >= trim_every) {
                 trimmed = Some(tokio::time::Instant::now());
                 tokio::select! {
                     () = self.clear_out() => {}
@@ -221,7 +250,12 @@ impl Engine {
         if self.is_draining() {
             return;
         }
-        if let Err(error) = self.recover().await {
+        let recovered = match self.is_shared() {
+            // What others leave behind is looked for more often.
+            true => Box::pin(self.recover_stranded()).await,
+            false => self.recover().await,
+        };
+        if let Err(error) = recovered {
             tracing::warn!(%error, "abandoned tasks could not be taken up");
         }
     }
@@ -259,7 +293,7 @@ impl Engine {
 }
 
 /// The caller's messages that the agent has not seen, of a task whose turn has not begun.
-fn unanswered(live: &Live) -> Vec<Message> {
+pub(super) fn unanswered(live: &Live) -> Vec<Message> {
     let is_user = |message: &&Message| message.role == Role::User;
     let newest_first = |task: &Task| task.history.iter().rev().take_while(is_user).cloned().collect::<Vec<_>>();
     let (mut messages, _) = live.read(newest_first);
@@ -267,6 +301,6 @@ fn unanswered(live: &Live) -> Vec<Message> {
     messages
 }
 
-fn last_message(live: &Live) -> Option<Message> {
+pub(super) fn last_message(live: &Live) -> Option<Message> {
     live.read(|task| task.history.iter().rev().find(|message| message.role == Role::User).cloned()).0
 }

@@ -32,15 +32,23 @@ impl Engine {
     /// A turn, from taking its place to giving it to the next.
     pub(super) async fn turn(self: Arc<Self>, job: Job) {
         let (live, control) = (self.hub.hold(job.live.clone()), job.control.clone());
+        // Where other nodes can take over, turns start with their lease.
+        let lease = self.is_shared().then(|| live.epoch());
         // Whatever happens in the turn, its place is free afterwards.
         if let Err(panic) = AssertUnwindSafe(self.run(job)).catch_unwind().await {
             tracing::error!(task = %live.id, what = panic_text(&*panic), "a turn panicked");
         }
         self.strand(&live);
+        if let Some(epoch) = lease {
+            Box::pin(self.give_back(&live, epoch)).await;
+        }
         let next = self.schedule.finished(Some((live.key(), &control)), &live.scope, &live.context_id);
         drop(live);
         if let Some(next) = next {
             self.start(next);
+        }
+        if lease.is_some() {
+            self.place_is_free();
         }
     }
 
@@ -75,6 +83,10 @@ impl Engine {
                 }
             }
         }
+        // What others take over is not waited for.
+        if live.is_cut_off() {
+            return;
+        }
         let (_, last) = live.read(|_| ());
         if let Err(error) = live.durable(last).await {
             tracing::error!(task = %live.id, %error, "the end of a turn could not be stored; it is taken up again later");
@@ -85,7 +97,7 @@ impl Engine {
     /// to a waiting task does so under the lease that ends here.
     async fn claim_for(&self, live: &Arc<Live>) -> bool {
         let _gate = live.gate.lock().await;
-        if live.broken().is_some() || live.read(|task| task.status.state.is_terminal()).0 {
+        if live.is_lost() || live.read(|task| task.status.state.is_terminal()).0 {
             return false;
         }
         match self.claim(live, self.lease()).await {
@@ -111,7 +123,10 @@ impl Engine {
                 () = control.stop.cancelled() => {}
                 () = live.lost() => control.stop(Stop::Lost),
             }
-            tokio::time::sleep(grace).await;
+            // What another node may be about to begin ends here at once.
+            if !(self.is_shared() && control.why() == Some(Stop::Lost)) {
+                tokio::time::sleep(grace).await;
+            }
         };
         let result = tokio::select! {
             biased;

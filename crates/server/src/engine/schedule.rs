@@ -127,6 +127,8 @@ type ContextKey = (Scope, ContextId);
 pub(crate) enum Room {
     Now,
     Later,
+    /// It waits in the store for any node that has a place.
+    Anywhere,
 }
 
 /// There is no room for a turn.
@@ -177,11 +179,7 @@ impl Schedule {
     /// Takes a place for a turn of this context before anything is written for it.
     pub(crate) fn reserve(&self, scope: &Scope, context: &ContextId) -> Result<Room, Full> {
         let mut state = self.state.lock();
-        let key = (scope.clone(), context.clone());
-        let may_run = state.running < self.most_running && !state.closed && !state.contexts.contains_key(&key);
-        if may_run && state.shares.run(&scope.owner) {
-            state.running += 1;
-            state.contexts.insert(key, VecDeque::new());
+        if self.enter(&mut state, scope, context) {
             return Ok(Room::Now);
         }
         if state.queued >= self.most_queued {
@@ -192,6 +190,33 @@ impl Schedule {
         }
         state.queued += 1;
         Ok(Room::Later)
+    }
+
+    /// Takes a place for a turn that can start at once, or none.
+    pub(crate) fn reserve_now(&self, scope: &Scope, context: &ContextId) -> bool {
+        self.enter(&mut self.state.lock(), scope, context)
+    }
+
+    fn enter(&self, state: &mut State, scope: &Scope, context: &ContextId) -> bool {
+        let key = (scope.clone(), context.clone());
+        let may_run = state.running < self.most_running && !state.closed && !state.contexts.contains_key(&key);
+        let enters = may_run && state.shares.run(&scope.owner);
+        if enters {
+            state.running += 1;
+            state.contexts.insert(key, VecDeque::new());
+        }
+        enters
+    }
+
+    /// Whether there is a place for some turn.
+    pub(crate) fn has_room(&self) -> bool {
+        let state = self.state.lock();
+        state.running < self.most_running && !state.closed
+    }
+
+    /// Most turns that wait.
+    pub(crate) fn most_queued(&self) -> usize {
+        self.most_queued
     }
 
     /// Whether a turn of this context runs or is about to.
@@ -211,6 +236,7 @@ impl Schedule {
     pub(crate) fn unreserve(&self, room: Room, scope: &Scope, context: &ContextId) -> Option<Job> {
         match room {
             Room::Now => self.finished(None, scope, context),
+            Room::Anywhere => None,
             Room::Later => {
                 let mut state = self.state.lock();
                 state.shares.leave_queue(&scope.owner);

@@ -53,7 +53,19 @@ impl Subscription {
     }
 
     /// Starts with the task as it is now; what follows is exactly what happens after.
-    pub(super) async fn with_snapshot(engine: Arc<Engine>, live: Held, close: Close) -> Result<Self, Error> {
+    pub(super) async fn with_snapshot(engine: Arc<Engine>, mut live: Held, close: Close) -> Result<Self, Error> {
+        loop {
+            match Self::try_with_snapshot(&engine, &live, close).await {
+                // Another node has taken the task over before this was stored.
+                Err(_) if engine.is_shared() && live.broken().is_some() => {
+                    live = Box::pin(engine.reopen(&live)).await?;
+                }
+                made => return made,
+            }
+        }
+    }
+
+    async fn try_with_snapshot(engine: &Arc<Engine>, live: &Held, close: Close) -> Result<Self, Error> {
         let (body, seq) = live.read(|task| {
             let mut body = b"{\"task\":".to_vec();
             codec::encode_into(task, &mut body);
@@ -62,7 +74,8 @@ impl Subscription {
         });
         live.durable(seq).await.map_err(|error| append_error(&error))?;
         let first = Some(Arc::new(Event::new(seq, body.into())));
-        Ok(Self { first, ..Self::after(engine, live, seq, close) })
+        let live = engine.hub.hold(Arc::clone(live));
+        Ok(Self { first, ..Self::after(engine.clone(), live, seq, close) })
     }
 
     /// Goes on after an event that the reader has seen already, wherever it would begin otherwise.
@@ -92,12 +105,12 @@ impl Subscription {
             }
             Source::Live(live) => {
                 let live = Arc::clone(live);
-                self.follow(&live, into).await
+                self.follow(live, into).await
             }
         }
     }
 
-    async fn follow(&mut self, live: &Arc<Live>, into: &mut Vec<Arc<Event>>) -> Result<bool, Error> {
+    async fn follow(&mut self, mut live: Arc<Live>, into: &mut Vec<Arc<Event>>) -> Result<bool, Error> {
         loop {
             let progress = live.follow(self.cursor, into);
             if let Some(last) = into.last() {
@@ -111,7 +124,15 @@ impl Subscription {
                 return Ok(false);
             }
             let cursor = self.cursor;
-            live.wait(|committed, _| committed > cursor).await.map_err(|error| append_error(&error))?;
+            if let Err(error) = live.wait(|committed, _| committed > cursor).await {
+                if !self.engine.is_shared() {
+                    return Err(append_error(&error));
+                }
+                // Another node goes on with the task, and this reader with it.
+                let held = Box::pin(self.engine.reopen(&live)).await?;
+                live = Arc::clone(&held);
+                self.source = Source::Live(held);
+            }
         }
     }
 

@@ -1,8 +1,10 @@
 //! The engine as a whole, on real stores, with an agent that does what its message says.
 
 mod cancel;
+mod cluster;
 mod fold;
 mod kit;
+mod line;
 mod model;
 mod naive;
 mod recover;

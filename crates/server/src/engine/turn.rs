@@ -332,7 +332,7 @@ impl Turn {
             () = self.control.stop.cancelled() => None,
         };
         drop(waiting);
-        if self.is_cancelled() || self.live.broken().is_some() {
+        if self.is_cancelled() || self.live.is_lost() {
             return Err(AgentError::Stopped);
         }
         Ok(answer)
@@ -344,7 +344,7 @@ impl Turn {
             if let Some(message) = self.live.next_message(asked) {
                 return Some(message);
             }
-            if self.live.broken().is_some() {
+            if self.live.is_lost() {
                 return None;
             }
             self.live.answered.notified().await;

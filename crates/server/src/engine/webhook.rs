@@ -106,7 +106,7 @@ impl Engine {
             since: None,
             told: None,
             dead: None,
-            node: None,
+            node: self.cluster.as_ref().map(|cluster| cluster.node()),
         })
     }
 

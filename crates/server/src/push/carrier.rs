@@ -94,6 +94,9 @@ impl<'a> Carrier<'a> {
                 if let Some(live) = self.desk.hub.get(self.task) {
                     live.ringer.arm();
                 }
+                if let Some(cluster) = &self.desk.cluster {
+                    cluster.ring_after(self.task, self.config.acked);
+                }
                 events = self.read().await?;
             }
             if events.is_empty() && route.tone.is_some() && !self.distance().is_zero() {

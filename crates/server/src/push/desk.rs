@@ -13,10 +13,11 @@ use tokio_util::task::TaskTracker;
 use super::PushOptions;
 use super::carrier::Carrier;
 use super::worker::{self, Entered};
+use crate::engine::cluster::Cluster;
 use crate::engine::hub::Hub;
 use crate::map::Map;
 use crate::metrics::Metrics;
-use crate::store::{Micros, PushConfig, Store, StoreError, TaskKey, WAITING};
+use crate::store::{Micros, Node, PushConfig, Store, StoreError, TaskKey, WAITING};
 
 /// How often the store is asked what is due, beyond what is known here: another process may have replayed something.
 const POLL: Duration = Duration::from_secs(2);
@@ -38,6 +39,8 @@ pub(crate) struct Desk {
     pub(super) store: Arc<dyn Store>,
     pub(super) hub: Arc<Hub>,
     pub(super) metrics: Arc<Metrics>,
+    /// The other servers on the same store, if there can be any.
+    pub(super) cluster: Option<Arc<Cluster>>,
     pub(super) rooms: Rooms,
     busy: Mutex<Map<Slot, Busy>>,
     /// The next moment at which a webhook is due, as far as is known here.
@@ -57,13 +60,20 @@ struct Busy {
 
 impl Desk {
     /// A desk that does nothing until [`Desk::run`].
-    pub(crate) fn new(options: PushOptions, store: Arc<dyn Store>, hub: Arc<Hub>, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub(crate) fn new(
+        options: PushOptions,
+        store: Arc<dyn Store>,
+        hub: Arc<Hub>,
+        metrics: Arc<Metrics>,
+        cluster: Option<Arc<Cluster>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             rooms: Rooms::new(options.concurrent, options.per_host),
             options,
             store,
             hub,
             metrics,
+            cluster,
             busy: Mutex::default(),
             next: Mutex::new(WAITING),
             woken: Notify::new(),
@@ -73,7 +83,7 @@ impl Desk {
     /// A webhook is new, or has another address.
     pub(crate) fn changed(&self, task: TaskKey, id: &PushId) {
         self.interrupt(task, id);
-        self.hub.bell.ring(task);
+        self.hub.bell().ring(task);
     }
 
     /// Takes a webhook out of the hands of its carrier, which looks at it anew.
@@ -87,7 +97,9 @@ impl Desk {
     /// Delivers until `stop`.
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
         // Whatever was written just before the last end, nobody may have been told of.
-        if let Err(error) = self.store.wake_pushes(now()).await {
+        if self.cluster.is_none()
+            && let Err(error) = self.store.wake_pushes(now()).await
+        {
             tracing::error!(%error, "webhooks could not be taken up: they go on when their tasks do");
         }
         let carriers = TaskTracker::new();
@@ -97,6 +109,9 @@ impl Desk {
         let mut polled: Option<Instant> = None;
         loop {
             let poll = polled.is_none_or(|at| at.elapsed() >= POLL);
+            if poll {
+                self.take_left().await;
+            }
             if poll || now() >= *self.next.lock() {
                 self.take_due(&carriers, &stop).await;
             }
@@ -113,7 +128,7 @@ impl Desk {
                 _ => POLL.min(Duration::from_micros(until_due)),
             };
             tokio::select! {
-                () = self.hub.bell.heard() => {}
+                () = self.hub.bell().heard() => {}
                 () = self.woken.notified() => {}
                 () = tokio::time::sleep(pause) => {}
                 () = stop.cancelled() => break,
@@ -131,7 +146,7 @@ impl Desk {
         }
         *self.next.lock() = WAITING;
         let limit = self.busy.lock().len() + room.min(BATCH);
-        match self.store.due_pushes("", now(), limit).await {
+        match self.store.due_pushes(&self.node(), now(), limit).await {
             Ok(due) => {
                 let full = due.len() >= limit;
                 let slots = due.into_iter().map(|(task, config)| (task, config.id));
@@ -149,22 +164,25 @@ impl Desk {
 
     /// Starts what has news, and says whether there is more that could be started.
     async fn take_rung(self: &Arc<Self>, carriers: &TaskTracker, stop: &CancellationToken) -> bool {
-        let (tasks, more) = self.hub.bell.take(self.room().min(BATCH));
+        let (tasks, more) = self.hub.bell().take(self.room().min(BATCH));
         let mut ready = Vec::new();
         for &task in &tasks {
             match self.store.pushes(task).await {
-                Ok(all) => ready.extend(all.into_iter().filter(is_ready).map(|config| (task, config.id))),
+                Ok(all) => {
+                    let ready_here = all.into_iter().filter(|config| is_ready(config) && self.is_own(config));
+                    ready.extend(ready_here.map(|config| (task, config.id)));
+                }
                 Err(StoreError::Closed) => {}
                 Err(error) => {
                     tracing::warn!(%error, "the webhooks of a task could not be read");
-                    self.hub.bell.ring(task);
+                    self.hub.bell().ring(task);
                     tokio::time::sleep(BREATH).await;
                 }
             }
         }
         if !self.start_all(ready, true, carriers, stop).await {
             for task in tasks {
-                self.hub.bell.ring(task);
+                self.hub.bell().ring(task);
             }
             tokio::select! {
                 () = tokio::time::sleep(BREATH) => {}
@@ -183,6 +201,7 @@ impl Desk {
         stop: &CancellationToken,
     ) -> bool {
         if let Some(queue) = &self.options.queue {
+            self.watch(&slots).await;
             return queue.offer(&slots, is_news).await.is_ok();
         }
         for slot in slots {
@@ -192,6 +211,42 @@ impl Desk {
             }
         }
         true
+    }
+
+    /// This node, where several share the store.
+    fn node(&self) -> Node {
+        self.cluster.as_ref().map_or_else(|| "".into(), |cluster| cluster.node())
+    }
+
+    /// Whether a webhook is in the hand of this node.
+    fn is_own(&self, config: &PushConfig) -> bool {
+        self.cluster.is_none() || config.node == Some(self.node())
+    }
+
+    /// Takes webhooks in hand whose node is gone.
+    async fn take_left(&self) {
+        let Some(shared) = self.store.shared().filter(|_| self.cluster.is_some()) else { return };
+        loop {
+            match shared.take_pushes(&self.node(), now(), BATCH).await {
+                Ok(taken) if taken.len() < BATCH => return,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "webhooks of nodes that are gone could not be taken up");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Hears when the tasks of these webhooks go on from here, whoever has done their jobs by then.
+    async fn watch(&self, slots: &[Slot]) {
+        let Some((cluster, shared)) = self.cluster.as_ref().zip(self.store.shared()) else { return };
+        let tasks: Vec<TaskKey> = slots.iter().map(|(task, _)| *task).collect();
+        for progress in shared.progress(&tasks).await.unwrap_or_default() {
+            if !progress.state.is_final() {
+                cluster.ring_after(progress.task, progress.seq);
+            }
+        }
     }
 
     fn room(&self) -> usize {
@@ -257,7 +312,9 @@ impl Desk {
     /// Reads a webhook as it is now: whoever had it in hand before has left it there.
     async fn carry(&self, (task, id): &Slot, stop: &CancellationToken) -> Result<(), StoreError> {
         let found = self.store.pushes(*task).await?.into_iter().find(|config| config.id == *id);
-        match found.filter(is_ready) {
+        // Jobs are for whoever takes them; else a webhook may be in the hand of another node by now.
+        let is_mine = |config: &PushConfig| is_ready(config) && (self.options.queue.is_some() || self.is_own(config));
+        match found.filter(is_mine) {
             Some(config) => Carrier::new(self, *task, config).run(stop).await,
             None => Ok(()),
         }

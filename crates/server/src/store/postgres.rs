@@ -23,6 +23,7 @@ mod link;
 mod list;
 mod migrate;
 mod multiply;
+pub(crate) mod notice;
 mod operator;
 mod pause;
 mod pool;
@@ -356,6 +357,10 @@ impl Shared for PostgresStore {
 
     async fn leave(&self, node: &Node) -> Result<(), StoreError> {
         lease::leave(&self.pool, node).await
+    }
+
+    async fn clock(&self) -> Result<Micros, StoreError> {
+        lease::clock(&self.pool, &self.at).await
     }
 
     async fn nodes(&self) -> Result<Vec<Node>, StoreError> {

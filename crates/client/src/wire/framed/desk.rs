@@ -132,6 +132,8 @@ impl Desk {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn next(place: &mut Place) -> Option<(String, Option<u64>, bool)> {
@@ -168,6 +170,39 @@ mod tests {
         assert_eq!(next(&mut early).expect("an end").0, "gone");
         assert_eq!(next(&mut late).expect("an end").0, "gone");
         assert!(desk.is_closed());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_an_agent_sends_calls_get_their_own_replies_alone(
+            frames in prop::collection::vec((any::<bool>(), frame()), 0..20)
+        ) {
+            let desk = Arc::new(Desk::default());
+            let (mut one, mut stream) = (desk.expect(1, false), desk.expect(2, true));
+            for (line, frame) in &frames {
+                if *line { desk.line(frame) } else { desk.envelope(frame) }
+            }
+            let (ones, streamed) = (std::iter::from_fn(|| next(&mut one)), std::iter::from_fn(|| next(&mut stream)));
+            prop_assert!(ones.count() <= 1, "a plain call has one answer");
+            let lasts: Vec<bool> = streamed.map(|(_, _, last)| last).collect();
+            prop_assert!(lasts.iter().rev().skip(1).all(|last| !last), "nothing comes after the last");
+        }
+    }
+
+    /// Frames that mean something, and bytes that nearly do.
+    fn frame() -> impl Strategy<Value = Vec<u8>> {
+        let id = prop::sample::select(vec!["1", "2", "3", "null", "\"1\"", "-1", "1.5", "[]"]);
+        let rest = prop::sample::select(vec![
+            r#""result":{}"#,
+            r#""error":{"code":1}"#,
+            r#""payload":{"jsonrpc":"2.0"},"final":false,"eventId":3"#,
+            r#""payload":[],"final":true"#,
+            r#""final":true"#,
+            r#""final":7"#,
+            r#""eventId":-1"#,
+        ]);
+        let whole = (id, rest).prop_map(|(id, rest)| format!("{{\"id\":{id},{rest}}}").into_bytes());
+        prop_oneof![4 => whole, 1 => prop::collection::vec(any::<u8>(), 0..64)]
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub(crate) struct Connection {
     /// Longest wait for an answer, in seconds [default: 30]; if given, also for a whole call
     #[arg(long, global = true, value_name = "SECONDS", help_heading = "Connection")]
     timeout: Option<String>,
-    /// Binding to use: jsonrpc, rest, websocket, unix or redis-streams [default: the card's first]
+    /// Binding to use: jsonrpc, rest, grpc, grpc-jsonrpc, websocket, unix or redis-streams [default: the card's first]
     #[arg(long, global = true, value_name = "NAME", help_heading = "Connection")]
     transport: Option<String>,
     /// Version of A2A to speak: 1.0 or 0.3 [default: the card's first]

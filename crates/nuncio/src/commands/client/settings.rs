@@ -36,6 +36,7 @@ const BINDINGS: Choice<Binding> = Choice {
         ("HTTP+JSON", Binding::Rest),
         ("grpc", Binding::Grpc),
         ("GRPC", Binding::Grpc),
+        ("grpc-jsonrpc", Binding::GrpcJsonRpc),
         ("redis-streams", Binding::RedisStreams),
         ("websocket", Binding::WebSocket),
         ("unix", Binding::Unix),

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use nuncio_server::store::PostgresStore;
+use nuncio_server::store::{PostgresStore, Store};
 use nuncio_server::{Listeners, RedisStreams, Stdio, Streams, UnixOptions, UnixSocket, user_id};
 use tokio::net::TcpListener;
 
@@ -13,7 +13,7 @@ use crate::config::{self, Config, Transport};
 use crate::failure::Failure;
 
 /// Opens all that the configuration asks for.
-pub(super) async fn open(config: &Config) -> Result<Listeners, Failure> {
+pub(super) async fn open(config: &Config, store: &dyn Store) -> Result<Listeners, Failure> {
     let mut listeners = Listeners::default();
     if config.has_http_port() {
         listeners.http = Some(port(&config.host, config.port).await?);
@@ -33,8 +33,9 @@ pub(super) async fn open(config: &Config) -> Result<Listeners, Failure> {
         let host = config.grpc_host.as_ref().unwrap_or(&config.host);
         listeners.grpc = Some(port(host, config.grpc_port.unwrap_or(config.port)).await?);
     }
+    listeners.grpc_jsonrpc = config.serves(Transport::GrpcJsonRpc);
     if config.serves(Transport::RedisStreams) {
-        listeners.redis = redis(config)?.map(Arc::new);
+        listeners.redis = redis(config, store)?.map(Arc::new);
     }
     Ok(listeners)
 }
@@ -48,21 +49,28 @@ fn users(config: &Config) -> Result<Vec<u32>, Failure> {
 }
 
 /// The streams that requests come by.
-fn redis(config: &Config) -> Result<Option<Streams>, Failure> {
+fn redis(config: &Config, store: &dyn Store) -> Result<Option<Streams>, Failure> {
     let Some(url) = &config.redis_url else { return Ok(None) };
-    // Where it is kept says which log it is; this server is alone with it.
-    let log = (config.store == config::Store::Sqlite).then(|| {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let place = config.data_dir.canonicalize().unwrap_or_else(|_| config.data_dir.clone());
-        format!("{}/{}", host.trim(), place.display())
-    });
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let place = config.data_dir.canonicalize().unwrap_or_else(|_| config.data_dir.clone());
+    let own = format!("{}/{}", host.trim(), place.display());
+    // Where it is kept says which log it is; this server is alone with it, or shares it by its name.
+    let log = match (&config.store, store.shared()) {
+        (_, Some(shared)) => Some(shared.name().to_owned()),
+        (config::Store::Memory, None) => None,
+        (_, None) => Some(own.clone()),
+    };
+    let mut usual = RedisStreams::new(url.expose().to_owned(), log.as_deref());
+    if store.shared().is_some() {
+        usual.consumer = RedisStreams::new(String::new(), Some(&format!("{own}/{}", config.port))).consumer;
+    }
     let options = RedisStreams {
         requests: config.request_stream.clone(),
         responses: config.response_stream.clone(),
         group: config.consumer_group.clone(),
         lease: config.lease_ttl,
         concurrent: usize::try_from(config.max_streams).unwrap_or(usize::MAX),
-        ..RedisStreams::new(url.expose().to_owned(), log.as_deref())
+        ..usual
     };
     // What is wrong with it may quote it, with its password.
     let unusable = |_| Failure::usage(vec!["redis-url: not the URL of a Redis server".to_owned()]);

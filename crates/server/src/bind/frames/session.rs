@@ -1,5 +1,6 @@
 //! One connection: its requests, how many of them at once, and who sends them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,14 +9,14 @@ use http::HeaderValue;
 use http::request::Parts;
 use nuncio_protocol::jsonrpc::{self, Id, Request};
 use nuncio_protocol::{Error, ErrorKind, GetExtendedAgentCardRequest};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::beside;
 use super::form::{About, Form};
+use super::{Beside, beside};
 use crate::auth::{Caller, Shown, proven};
 use crate::bind::dialect::Dialect;
 use crate::bind::rpc::{self, Envelope, Reply, ReplyBody};
@@ -54,9 +55,42 @@ struct Inner {
     out: Sender<Vec<u8>>,
     room: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    running: Mutex<Running>,
     requests: TaskTracker,
     /// The peer is gone: nobody waits for answers any more.
     gone: CancellationToken,
+}
+
+/// The streams that run. Ids are the caller's, who may give two of them the same.
+#[derive(Default)]
+struct Running {
+    count: u64,
+    streams: HashMap<u64, (String, CancellationToken)>,
+}
+
+/// A stream that runs, until this is dropped.
+struct Run<'a> {
+    running: &'a Mutex<Running>,
+    number: u64,
+    /// The caller wants no more of it.
+    ended: CancellationToken,
+}
+
+impl<'a> Run<'a> {
+    fn begin(running: &'a Mutex<Running>, id: &str) -> Self {
+        let ended = CancellationToken::new();
+        let mut all = running.lock();
+        all.count += 1;
+        let number = all.count;
+        all.streams.insert(number, (id.to_owned(), ended.clone()));
+        Self { running, number, ended }
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.running.lock().streams.remove(&self.number);
+    }
 }
 
 impl Session {
@@ -71,6 +105,7 @@ impl Session {
             out,
             room: Arc::new(Semaphore::new(IN_FLIGHT)),
             streams: Arc::new(Semaphore::new(STREAMS)),
+            running: Mutex::default(),
             requests: TaskTracker::new(),
             gone: CancellationToken::new(),
         };
@@ -79,19 +114,17 @@ impl Session {
 
     /// Takes one frame, as soon as there is room for what it asks.
     pub(crate) async fn take(&self, frame: Bytes) {
+        let headers = match beside(&frame) {
+            Ok(Beside { ends: Some(id), .. }) => return self.0.end(&id),
+            Ok(beside) if beside.alone => return self.0.remember(&beside.headers),
+            Ok(beside) => beside.headers,
+            Err(error) => return self.refuse(&error).await,
+        };
         let room = tokio::select! {
             room = self.0.room.clone().acquire_owned() => room,
             () = self.0.gone.cancelled() => return,
         };
         let Ok(room) = room else { return };
-        let headers = match beside(&frame) {
-            Ok(beside) if beside.alone => {
-                self.0.remember(&beside.headers);
-                return;
-            }
-            Ok(beside) => beside.headers,
-            Err(error) => return self.refuse(&error).await,
-        };
         let mut parts = Parts::clone(&self.0.defaults.read());
         parts.headers.extend(headers);
         let inner = self.0.clone();
@@ -149,6 +182,15 @@ impl Inner {
         *defaults = Arc::new(parts);
     }
 
+    /// Ends the streams with this id. Their task goes on; a stream that is not there has nothing to end.
+    fn end(&self, id: &str) {
+        for (of, ended) in self.running.lock().streams.values() {
+            if of == id {
+                ended.cancel();
+            }
+        }
+    }
+
     /// Who calls. It is asked for every request: credentials may run out while a connection lasts.
     async fn admit(&self, parts: &Parts) -> Result<Caller, Error> {
         let Peer { way, user, trusted } = &self.peer;
@@ -180,7 +222,7 @@ impl Inner {
             parts.headers.insert("a2a-version", HeaderValue::from_static("1.0"));
         }
         let reply = match self.admit(&parts).await {
-            Ok(_) if request.method == CARD => self.card(&parts, &request),
+            Ok(_) if request.method == CARD => card(&self.app, &parts, &request),
             Ok(caller) => rpc::carry(&self.app, &parts, &caller, &request).await,
             Err(error) => {
                 self.app.metrics.errors.inc();
@@ -189,15 +231,6 @@ impl Inner {
             }
         };
         self.reply(request.id.get(), streams, reply, room).await;
-    }
-
-    /// The card, for connections that have no well-known address.
-    fn card(&self, parts: &Parts, request: &Request<'_>) -> Reply {
-        let named = request.params::<GetExtendedAgentCardRequest>().map(|params| params.tenant).unwrap_or_default();
-        let tenant = if named.is_empty() { params::path_tenant(parts) } else { &named };
-        let card = self.app.card(tenant).json();
-        let body = ReplyBody::Result(jsonrpc::result(request.id, &card));
-        Reply { version: Version::V1, extensions: Vec::new(), body }
     }
 
     async fn reply(&self, id: &str, streams: bool, reply: Reply, room: OwnedSemaphorePermit) {
@@ -244,10 +277,12 @@ impl Inner {
             let text = "This connection has all the streams it can hold: end some, or open another connection";
             return self.send(fail(&Error::new(ErrorKind::Unavailable, text))).await;
         };
+        let run = Run::begin(&self.running, id);
         let mut batch = Vec::new();
         loop {
             let next = tokio::select! {
                 biased;
+                () = run.ended.cancelled() => return self.send(self.form.end(id)).await,
                 next = subscription.next(&mut batch) => next,
                 // Without a last frame: whoever reads knows that the stream is not complete.
                 () = self.app.closing.cancelled() => return,
@@ -257,7 +292,7 @@ impl Inner {
                 Ok(false) => return self.send(self.form.end(id)).await,
                 Err(error) => return self.send(fail(&error)).await,
             }
-            for event in batch.drain(..) {
+            for event in batch.drain(..).take_while(|_| !run.ended.is_cancelled()) {
                 let form = envelope.form(&event);
                 let mut response = Vec::with_capacity(form.len() + 64);
                 envelope.result(&form, &mut response);
@@ -277,6 +312,15 @@ impl Inner {
 }
 
 /// Asks for the card.
-const CARD: &str = "GetAgentCard";
+pub(crate) const CARD: &str = "GetAgentCard";
+
+/// The card, for connections that have no well-known address.
+pub(crate) fn card(app: &App, parts: &Parts, request: &Request<'_>) -> Reply {
+    let named = request.params::<GetExtendedAgentCardRequest>().map(|params| params.tenant).unwrap_or_default();
+    let tenant = if named.is_empty() { params::path_tenant(parts) } else { &named };
+    let card = app.card(tenant).json();
+    let body = ReplyBody::Result(jsonrpc::result(request.id, &card));
+    Reply { version: Version::V1, extensions: Vec::new(), body }
+}
 
 const HOW: &str = "Unauthorized: send `\"headers\":{\"authorization\":\"Bearer …\"}` beside the request";

@@ -18,6 +18,7 @@ use super::{framed, no_method, reply};
 use crate::auth::Caller;
 use crate::bind::App;
 use crate::bind::body::Body;
+use crate::bind::frames::session::{CARD, card};
 use crate::bind::http::echo_extensions;
 use crate::bind::rpc::{self, Envelope, Reply, ReplyBody};
 use crate::call::Version;
@@ -37,8 +38,13 @@ pub(super) async fn answer(
         _ => return Err(no_method()),
     };
     let payload = decode::<JsonRpcEnvelope>(body)?.payload;
-    let parts = with_version(parts, &payload);
-    let Reply { version, extensions, body } = rpc::answer(app, &parts, caller, &payload).await;
+    let request = jsonrpc::Request::decode(&payload);
+    let parts = with_version(parts, request.as_ref().ok());
+    let Reply { version, extensions, body } = match &request {
+        Ok(request) if request.method == CARD => card(app, &parts, request),
+        Ok(request) => rpc::carry(app, &parts, caller, request).await,
+        Err(_) => rpc::answer(app, &parts, caller, &payload).await,
+    };
     let mut response = match body {
         ReplyBody::Result(json) | ReplyBody::Error(json, _) => whole(json),
         ReplyBody::StreamOfOne(event, envelope) => several(&[result(&envelope, &event), last_of(&envelope)]),
@@ -55,9 +61,9 @@ pub(super) async fn answer(
 }
 
 /// Clients of this service name no version: that of the method is meant.
-fn with_version(parts: &Parts, payload: &[u8]) -> Parts {
+fn with_version(parts: &Parts, request: Option<&jsonrpc::Request<'_>>) -> Parts {
     let mut parts = parts.clone();
-    let is_v1 = jsonrpc::Request::decode(payload).is_ok_and(|request| !request.method.contains('/'));
+    let is_v1 = request.is_some_and(|request| !request.method.contains('/'));
     if is_v1 && !parts.headers.contains_key("a2a-version") {
         parts.headers.insert("a2a-version", HeaderValue::from_static("1.0"));
     }

@@ -3,6 +3,7 @@
 //! `story` makes them up, `world` lives through them, `judge` looks at what is left: the log, and what
 //! everyone was shown meanwhile.
 
+mod fleet;
 mod judge;
 mod story;
 mod world;

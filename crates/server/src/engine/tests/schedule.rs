@@ -8,7 +8,7 @@ use nuncio_protocol::{ContextId, Message, Task};
 use proptest::prelude::*;
 
 use crate::engine::hub::Hub;
-use crate::engine::live::Live;
+use crate::engine::live::{Live, Ties};
 use crate::engine::schedule::{Control, Full, Job, Room, Schedule};
 use crate::engine::share::PerCaller;
 use crate::store::{MemoryStore, Scope, Store, TaskKey};
@@ -61,10 +61,14 @@ struct Turn {
     context: u8,
 }
 
+fn ties(store: Arc<dyn Store>) -> Ties {
+    let events = prometheus_client::metrics::counter::Counter::default();
+    Ties { store, events, bell: Arc::default(), link: None }
+}
+
 struct Rules {
     schedule: Schedule,
     hub: Arc<Hub>,
-    store: Arc<dyn Store>,
     last_key: i64,
     reserved: Vec<(Room, u8)>,
     waiting: Vec<Turn>,
@@ -77,8 +81,7 @@ impl Rules {
     fn new() -> Self {
         Self {
             schedule: Schedule::new(RUNNING, QUEUED, PerCaller::default()),
-            hub: Hub::new(prometheus_client::metrics::counter::Counter::default()),
-            store: Arc::new(MemoryStore::new()),
+            hub: Hub::new(ties(Arc::new(MemoryStore::new()))),
             last_key: 0,
             reserved: Vec::new(),
             waiting: Vec::new(),
@@ -95,14 +98,7 @@ impl Rules {
     fn job_of(&mut self, caller: &str, context: u8) -> Job {
         self.last_key += 1;
         let task = Task { context_id: context_id(context), ..Task::default() };
-        let live = Arc::new(Live::fresh(
-            scope_of(caller),
-            "agent".into(),
-            task,
-            Bytes::new(),
-            self.store.clone(),
-            (prometheus_client::metrics::counter::Counter::default(), crate::push::Ringer::of(&self.hub.bell)),
-        ));
+        let live = Arc::new(Live::fresh(scope_of(caller), "agent".into(), task, Bytes::new(), &self.hub.ties));
         live.stored(TaskKey(self.last_key), 1);
         let live = self.hub.insert(&live);
         Job { live, message: Message::default(), claimed: true, resumed: false, control: Control::new() }

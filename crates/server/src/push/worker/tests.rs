@@ -13,6 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::*;
 use crate::engine::hub::Hub;
+use crate::engine::live::Ties;
 use crate::metrics::Metrics;
 use crate::push::desk::Slot;
 use crate::push::guard::{Guard, Openings};
@@ -153,7 +154,8 @@ fn worker(name: &str, redis: &Redis, store: &Arc<MemoryStore>, stop: &Cancellati
     options.per_host = 8;
     options.queue = Some(Arc::new(queue(name, redis)));
     let metrics = Metrics::new();
-    let desk = Desk::new(options, store.clone(), Hub::new(metrics.events.clone()), metrics.clone());
+    let ties = Ties { store: store.clone(), events: metrics.events.clone(), bell: Arc::default(), link: None };
+    let desk = Desk::new(options, store.clone(), Hub::new(ties), metrics.clone(), None);
     runtime.spawn(desk.run(stop.clone()));
     (runtime, metrics)
 }

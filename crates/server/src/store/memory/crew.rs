@@ -197,6 +197,10 @@ impl Shared for MemoryStore {
         })
     }
 
+    async fn clock(&self) -> Result<Micros, StoreError> {
+        Ok(nuncio_protocol::Timestamp::now().as_micros())
+    }
+
     async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
         self.crew(|crew| crew.nodes.keys().filter(|node| crew.is_alive(node)).cloned().collect())
     }

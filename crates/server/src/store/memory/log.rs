@@ -229,7 +229,9 @@ impl Log {
         };
         let (id, due) = (config.id.clone(), config.due);
         let epoch = entry.pushes.get(&id).map_or(config.epoch, |old| config.epoch.max(old.epoch + 1));
-        let old = entry.pushes.insert(id.clone(), PushConfig { epoch, ..config }).and_then(|old| old.due);
+        // Who has it in hand counts only where servers share the store.
+        let node = config.node.filter(|_| self.crew.is_some());
+        let old = entry.pushes.insert(id.clone(), PushConfig { epoch, node, ..config }).and_then(|old| old.due);
         self.reschedule(task, id, old, due);
         Ok(())
     }
@@ -248,9 +250,9 @@ impl Log {
         let Some(push) = entry.and_then(|entry| entry.pushes.get_mut(&config.id)).filter(counts) else {
             return false;
         };
-        let (old, body, version) = (push.due, push.body.clone(), push.version.clone());
+        let (old, body, version, node) = (push.due, push.body.clone(), push.version.clone(), push.node.clone());
         let (id, due) = (config.id.clone(), config.due);
-        *push = PushConfig { body, version, ..config };
+        *push = PushConfig { body, version, node, ..config };
         self.reschedule(task, id, old, due);
         true
     }

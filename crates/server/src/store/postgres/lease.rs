@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
-use super::super::{Claim, Lease, Node, Progress, StoreError, TaskKey, TaskRow};
+use super::super::{Claim, Lease, Micros, Node, Progress, StoreError, TaskKey, TaskRow};
 use super::error::At;
 use super::pool::Pool;
 use super::text::{digest, escape, unescape, who};
@@ -163,6 +163,12 @@ pub(super) async fn beat(pool: &Pool, at: &At, node: &Node, ttl: Duration) -> Re
 
 pub(super) async fn leave(pool: &Pool, node: &Node) -> Result<(), StoreError> {
     pool.ask("DELETE FROM node WHERE name = $1", &[&escape(node)]).await.map(drop)
+}
+
+pub(super) async fn clock(pool: &Pool, at: &At) -> Result<Micros, StoreError> {
+    let rows = pool.rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8", &[]).await?;
+    let times = read::all(at, &rows, |row| row.try_get(0))?;
+    times.into_iter().next().ok_or_else(|| at.failed("the database does not tell the time"))
 }
 
 pub(super) async fn nodes(pool: &Pool, at: &At) -> Result<Vec<Node>, StoreError> {

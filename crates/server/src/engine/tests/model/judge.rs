@@ -55,7 +55,7 @@ async fn read_log(world: &World, task: &TaskId) -> Option<Removed> {
 }
 
 /// Numbers without gaps, one end, nothing after it. Returns the task after each event, by number.
-fn judge_log(log: &Removed) -> Vec<Task> {
+pub(super) fn judge_log(log: &Removed) -> Vec<Task> {
     let mut folds = vec![Task::default()];
     for (event, n) in log.events.iter().zip(1..) {
         assert_eq!(event.seq, n, "numbers have no gaps");
@@ -76,7 +76,7 @@ fn text(events: &[LogEvent]) -> String {
     events.iter().map(|event| format!("\n{} {}", event.seq, String::from_utf8_lossy(&event.body))).collect()
 }
 
-fn judge_reader(reader: &Reader, log: &Removed, folds: &[Task], complete: bool) {
+pub(super) fn judge_reader(reader: &Reader, log: &Removed, folds: &[Task], complete: bool) {
     let mut seen = reader.seen.iter();
     let mut cursor = match reader.after {
         Some(after) => after,

@@ -60,7 +60,7 @@ pub(super) enum Pace {
 }
 
 /// The words of a turn, and how it ends.
-fn script() -> impl Strategy<Value = String> {
+pub(super) fn script() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         6 => Just("text".to_owned()),
         2 => Just("last".to_owned()),
@@ -101,7 +101,7 @@ fn script() -> impl Strategy<Value = String> {
 }
 
 /// An answer, or work like any other.
-fn reply() -> impl Strategy<Value = String> {
+pub(super) fn reply() -> impl Strategy<Value = String> {
     prop_oneof![Just("y".to_owned()), Just("n".to_owned()), Just("maybe".to_owned()), script()]
 }
 

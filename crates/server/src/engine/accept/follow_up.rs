@@ -1,0 +1,134 @@
+//! A message for a task that exists: an answer to its running turn, or its next turn.
+
+use std::sync::Arc;
+
+use nuncio_protocol::{Error, ErrorKind, Message, TaskId, TaskState};
+
+use super::{Handle, Sent};
+use crate::engine::live::{Incoming, Live, WriteError};
+use crate::engine::schedule::{Full, Job, Room};
+use crate::engine::{Engine, append_error, store_error};
+use crate::store::{Claim, Lease, Seq, StoreError, TaskRow};
+
+impl Engine {
+    /// A message for a task that exists: an answer to its running turn, or its next turn.
+    pub(super) async fn follow_up(self: &Arc<Self>, row: &TaskRow, mut incoming: Box<Incoming>) -> Result<Sent, Error> {
+        incoming.message.task_id = row.id.clone();
+        if self.is_shared() {
+            return Box::pin(self.follow_up_anywhere(row, *incoming)).await;
+        }
+        let live = self.open(row).await?;
+        self.check_idle(&live).await?;
+        let gate = live.gate.lock().await;
+        let from = match live.deliver(incoming) {
+            Ok(written) => written.map_err(|error| follow_up_error(&live, &error))?,
+            Err(incoming) => self.next_turn(&live, incoming).await?,
+        };
+        live.durable(from).await.map_err(|error| append_error(&error))?;
+        drop(gate);
+        Ok(Sent::Task(Handle::at(self.clone(), live, from)))
+    }
+
+    /// Whether a task can have another turn.
+    pub(in crate::engine) fn check_next(&self, live: &Live) -> Result<(), Error> {
+        let ((state, messages), _) = live.read(|task| (task.status.state, task.history.len()));
+        if state.is_terminal() {
+            return Err(over(&live.id, state));
+        }
+        if messages >= self.options.max_history {
+            let text = "The task has all the messages it can hold: send a new one with its contextId and without its \
+                        taskId";
+            return Err(Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", live.id.as_str()));
+        }
+        Ok(())
+    }
+
+    /// Begins another turn of a task that rests.
+    async fn next_turn(self: &Arc<Self>, live: &Arc<Live>, incoming: Box<Incoming>) -> Result<Seq, Error> {
+        self.check_next(live)?;
+        let room = self.room_for(&live.scope, &live.context_id).await?;
+        let message = incoming.message.clone();
+        match self.claim_and_begin(live, incoming, room).await {
+            Ok(from) => {
+                self.submit(Job::new(self.hub.hold(live.clone()), message, room == Room::Now), room);
+                Ok(from)
+            }
+            Err(error) => {
+                if let Some(next) = self.schedule.unreserve(room, &live.scope, &live.context_id) {
+                    self.start(next);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn claim_and_begin(&self, live: &Arc<Live>, incoming: Box<Incoming>, room: Room) -> Result<Seq, Error> {
+        self.claim_now(live, self.lease_for(room)).await?;
+        live.begin(incoming).map_err(|error| {
+            self.strand(live);
+            follow_up_error(live, &error)
+        })
+    }
+
+    /// Claims a task for a caller who waits.
+    pub(in crate::engine) async fn claim_now(&self, live: &Arc<Live>, lease: Lease) -> Result<(), Error> {
+        if self.claim(live, lease).await.map_err(|error| store_error(&error))? {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Unavailable, "The task is busy elsewhere: try again"))
+    }
+
+    /// Claims a task as it is in memory and opens it. False when another node was first; then it is
+    /// read anew by the next who asks for it.
+    pub(in crate::engine) async fn claim(&self, live: &Arc<Live>, lease: Lease) -> Result<bool, StoreError> {
+        match self.store.claim(live.key(), live.epoch(), lease, false).await? {
+            Claim::Lost | Claim::Busy => live.lose(),
+            Claim::Taken(row) if live.open(&row) => return Ok(true),
+            Claim::Taken(row) => self.claimed_in_vain(&row),
+        }
+        Ok(false)
+    }
+
+    /// Only a turn that starts at once needs the lease: what waits may be started by any node, and
+    /// after a crash it is known not to have begun.
+    pub(super) fn lease_for(&self, room: Room) -> Lease {
+        match room {
+            Room::Now => self.lease(),
+            Room::Later | Room::Anywhere => Self::no_lease(),
+        }
+    }
+}
+
+pub(in crate::engine) fn check_follow_up(row: &TaskRow, message: &Message) -> Result<(), Error> {
+    if !message.context_id.is_empty() && message.context_id != row.context_id {
+        return Err(Error::invalid("message.contextId", "is not the context of this task: leave it out"));
+    }
+    match TaskState::from_number(row.state.0.into()) {
+        Some(state) if state.is_terminal() => Err(over(&row.id, state)),
+        _ => Ok(()),
+    }
+}
+
+/// Terminal tasks do not change: a refinement is a new task in the same context.
+pub(in crate::engine) fn over(id: &TaskId, state: TaskState) -> Error {
+    let text =
+        format!("The task is over ({}): send a new message with its contextId and without its taskId", state.name());
+    Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", id.as_str())
+}
+
+pub(in crate::engine) fn follow_up_error(live: &Live, error: &WriteError) -> Error {
+    match error {
+        WriteError::Closed => over(&live.id, live.read(|task| task.status.state).0),
+        WriteError::Store(error) => append_error(error),
+    }
+}
+
+pub(in crate::engine) fn no_room(full: &Full) -> Error {
+    match full {
+        Full::Server => Error::new(ErrorKind::Unavailable, "The server has all the work it can hold: try again later"),
+        Full::Caller => {
+            let text = "You have all the work waiting that one caller may have: try again when some of it is done";
+            Error::new(ErrorKind::TooMany, text)
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! A task that somebody waits for.
+
+use std::sync::Arc;
+
+use nuncio_protocol::{ContextId, Error, Message, TaskId, TaskState};
+
+use crate::engine::hub::Held;
+use crate::engine::subscribe::{Close, Subscription};
+use crate::engine::{Engine, TaskJson, append_error};
+use crate::store::Seq;
+
+/// What became of a message.
+pub enum Sent {
+    /// The agent answered directly.
+    Message(Message),
+    /// A task works on it.
+    Task(Handle),
+}
+
+/// A task that a message started or continued.
+pub struct Handle {
+    engine: Arc<Engine>,
+    live: Held,
+    /// The event that the message brought.
+    from: Seq,
+}
+
+impl Handle {
+    /// A task that this message began.
+    pub(in crate::engine) fn new(engine: Arc<Engine>, live: Held) -> Self {
+        Self { engine, live, from: 1 }
+    }
+
+    /// A task, and the event that a message brought to it.
+    pub(in crate::engine) fn at(engine: Arc<Engine>, live: Held, from: Seq) -> Self {
+        Self { engine, live, from }
+    }
+
+    /// Waits until the task ends or waits for the caller.
+    pub async fn settled(&self) -> Result<TaskJson, Error> {
+        let from = self.from;
+        let settled = |seq: Seq, state: TaskState| seq >= from && (state.is_terminal() || state.is_interrupted());
+        let (seq, state) = self.live.committed();
+        let at_once = settled(seq, state);
+        if !at_once && let Err(error) = self.live.wait(settled).await {
+            if self.engine.is_shared() {
+                return Box::pin(self.engine.settled_elsewhere(&self.live, settled)).await;
+            }
+            return Err(append_error(&error));
+        }
+        let task = match self.engine.current(&self.live).await {
+            Err(_) if self.engine.is_shared() => {
+                return Box::pin(self.engine.settled_elsewhere(&self.live, settled)).await;
+            }
+            task => task?,
+        };
+        if at_once {
+            // Those who ask at the same time come first, so that the answers leave together: waking each reader by
+            // itself costs more than all else that is left to do.
+            tokio::task::yield_now().await;
+        }
+        Ok(task)
+    }
+
+    /// The task as it is now.
+    pub async fn now(&self) -> Result<TaskJson, Error> {
+        if self.engine.is_shared() {
+            return Box::pin(self.engine.current_anywhere(&self.live)).await;
+        }
+        self.engine.current(&self.live).await
+    }
+
+    /// Follows the task from this message on: the task itself first, then what happens to it.
+    pub async fn stream(&self) -> Result<Subscription, Error> {
+        let waits = self.engine.options.manners.stream_waits;
+        let close = if waits { Close::WhenOver } else { Close::WhenInputRequired };
+        if self.from == 1 {
+            return Ok(Subscription::after(self.engine.clone(), self.hold(), 0, close));
+        }
+        Subscription::with_snapshot(self.engine.clone(), self.hold(), close).await
+    }
+
+    fn hold(&self) -> Held {
+        self.engine.hub.hold(self.live.clone())
+    }
+
+    /// The task's id.
+    pub fn task_id(&self) -> &TaskId {
+        &self.live.id
+    }
+
+    /// The id of its context.
+    pub fn context_id(&self) -> &ContextId {
+        &self.live.context_id
+    }
+}

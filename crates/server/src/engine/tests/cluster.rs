@@ -1,0 +1,7 @@
+//! Several nodes on one store: whatever a caller wants, any node does it.
+
+mod kit;
+mod loss;
+mod messages;
+mod reading;
+mod work;

@@ -1,0 +1,131 @@
+//! Nodes that die, stand still or lose the store.
+
+use std::time::Duration;
+
+use nuncio_protocol::TaskState;
+
+use super::super::line::Way;
+use super::kit::*;
+use crate::agent::OnCrash;
+use crate::engine::{Close, Over};
+use crate::store::Store;
+
+#[tokio::test(start_paused = true)]
+async fn what_a_dead_node_ran_ends_as_its_agent_says() {
+    for (on_crash, end, begun) in [
+        (OnCrash::Fail, TaskState::Failed, 0),
+        (OnCrash::Retry { max: 1 }, TaskState::Completed, 1),
+        (OnCrash::Resume, TaskState::Completed, 1),
+    ] {
+        let place = Place { on_crash, ..Place::new() };
+        let [one, two, three] = place.servers().await;
+        let task = send(&one.engine, "sleep:200 text").await;
+        let mut reader =
+            three.engine.subscribe(&call_after(Some(0)), task.task_id(), Close::WhenOver, Over::Show).await.unwrap();
+        let waits = follow_up(&three.engine, task.task_id(), "y").await.unwrap();
+        one.die();
+        let seen = read_all(&mut reader).await;
+        assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>(), "{on_crash:?}");
+        assert_eq!(settled(&waits).await, end, "{on_crash:?}");
+        assert_eq!(two.begun() + three.begun(), begun, "{on_crash:?}");
+        let last = states(&*place.store, task.task_id()).await;
+        assert_eq!(last.iter().filter(|state| is_over(**state)).count(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_are_counted_across_nodes() {
+    let place = Place { on_crash: OnCrash::Retry { max: 2 }, ..Place::new() };
+    let first = place.server().await;
+    let task = send(&first.engine, "hang").await;
+    let mut last = first;
+    for _ in 0..3 {
+        let next = place.server().await;
+        a_while().await;
+        last.die();
+        a_lease().await;
+        last = next;
+    }
+    assert_eq!(get(&last.engine, task.task_id()).await.status.state, TaskState::Failed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_outlives_the_node_that_was_asked() {
+    let place = Place { on_crash: OnCrash::Retry { max: 9 }, ..Place::new() };
+    let [one, two, three] = place.servers().await;
+    let task = send(&one.engine, "hold").await;
+    a_while().await;
+    one.die();
+    let canceled = two.engine.cancel(&call(), task.task_id()).await.unwrap().task().unwrap();
+    assert_eq!(canceled.status.state, TaskState::Canceled);
+    assert_eq!(two.begun() + three.begun(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_outlives_the_node_that_was_to_take_it() {
+    for (on_crash, begun) in [(OnCrash::Retry { max: 9 }, vec!["sleep:500", "text"]), (OnCrash::Fail, vec![])] {
+        let place = Place { on_crash, ..Place::new() };
+        let [one, two] = place.servers().await;
+        let task = send(&one.engine, "sleep:500").await;
+        a_while().await;
+        one.die();
+        let sent = follow_up(&two.engine, task.task_id(), "text").await;
+        match on_crash {
+            OnCrash::Fail => assert!(sent.is_err(), "the task is over"),
+            _ => assert_eq!(settled(&sent.unwrap()).await, TaskState::Completed),
+        }
+        assert_eq!(*two.agent.begun.lock(), begun);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_a_dead_node_is_answered_by_a_new_turn() {
+    let place = Place::new();
+    let [one, two] = place.servers().await;
+    let task = send_in(&one.engine, "c", "ask").await;
+    assert_eq!(settled(&task).await, TaskState::InputRequired);
+    one.die();
+    a_lease().await;
+    let other = send_in(&two.engine, "c", "text").await;
+    assert_eq!(settled(&other).await, TaskState::Completed, "the context is free");
+    let answered = follow_up(&two.engine, task.task_id(), "text").await.unwrap();
+    assert_eq!(settled(&answered).await, TaskState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stood_still_writes_nothing_more_and_begins_anew() {
+    for way in [Way::Stands, Way::Fails] {
+        let place = Place { on_crash: OnCrash::Retry { max: 9 }, ..Place::new() };
+        let [one, two] = place.servers().await;
+        let task = send(&one.engine, "sleep:100 text sleep:20000 text").await;
+        a_while().await;
+        let before = one.engine.node();
+        one.line.set(way);
+        a_lease().await;
+        assert!(one.engine.is_idle(), "{way:?}: its turns ended before others took over");
+        assert_eq!(two.begun(), 1, "{way:?}");
+        one.line.set(Way::Open);
+        assert_eq!(settled(&task).await, TaskState::Completed, "{way:?}");
+        assert_ne!(one.engine.node(), before);
+        let ends = states(&*place.store, task.task_id()).await.into_iter().filter(|state| is_over(*state));
+        assert_eq!(ends.count(), 1, "{way:?}");
+        assert_eq!(settled(&send(&one.engine, "text").await).await, TaskState::Completed, "{way:?}");
+        assert_eq!(place.store.shared().unwrap().nodes().await.unwrap().len(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_silence_changes_nothing() {
+    let place = Place::new();
+    let [one, two] = place.servers().await;
+    let task = send(&one.engine, "sleep:3000 text").await;
+    a_while().await;
+    for _ in 0..3 {
+        one.line.set(Way::Stands);
+        tokio::time::sleep(Duration::from_millis(1_000)).await;
+        one.line.set(Way::Open);
+        a_while().await;
+    }
+    assert_eq!(settled(&task).await, TaskState::Completed);
+    assert_eq!((one.begun(), two.begun()), (1, 0));
+}
