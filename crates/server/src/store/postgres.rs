@@ -22,6 +22,7 @@ mod letter;
 mod link;
 mod list;
 mod migrate;
+mod multiply;
 pub(crate) mod notice;
 mod operator;
 mod pause;

@@ -84,9 +84,8 @@ async fn claim_once(
         ), mine AS (
             SELECT * FROM moved UNION ALL SELECT t.* FROM task AS t WHERE t.key = $1::int8 AND t.ticket = $5::int8
         )
-        SELECT seen.epoch = $2::int8, {} FROM seen LEFT JOIN mine AS t ON true {}",
-        read::COLUMNS,
-        read::JOINS
+        SELECT seen.epoch = $2::int8, {} FROM seen LEFT JOIN mine AS t ON true",
+        read::COLUMNS
     );
     // Whoever made a claim knows it again by its ticket, even if he did not hear the answer.
     let (_, ticket) = Uuid::new_v4().as_u64_pair();
@@ -144,10 +143,9 @@ pub(super) async fn abandoned(pool: &Pool, at: &At, limit: usize) -> Result<Vec<
          ), found AS (
              SELECT * FROM left_behind UNION ALL SELECT * FROM waiting ORDER BY created, key LIMIT $1
          )
-         SELECT {} FROM found JOIN task AS t ON t.key = found.key {} ORDER BY t.created, t.key",
+         SELECT {} FROM found JOIN task AS t ON t.key = found.key ORDER BY t.created, t.key",
         dead_nodes("task", "lease_node", "lease_node <> ''"),
-        read::COLUMNS,
-        read::JOINS
+        read::COLUMNS
     );
     let rows = pool.rows(&sql, &[&limit_of(limit)]).await?;
     read::all(at, &rows, read::row)

@@ -51,6 +51,12 @@ fn walks(query: &ListQuery) -> Vec<&'static str> {
     }
 }
 
+/// The statement of a query.
+#[cfg(test)]
+pub(super) fn sql_of(query: &ListQuery) -> String {
+    sql(query).0
+}
+
 fn sql(query: &ListQuery) -> (String, Values) {
     let mut values = Values::default();
     let total = total(query, &mut values);
@@ -61,9 +67,8 @@ fn sql(query: &ListQuery) -> (String, Values) {
         "SELECT total.n, {columns} FROM (SELECT ({total}) AS n) AS total
          LEFT JOIN LATERAL (
              SELECT * FROM ({}) AS walk ORDER BY updated DESC, id DESC LIMIT {limit}
-         ) AS t ON true {} ORDER BY t.updated DESC, t.id DESC",
-        pages.join(" UNION ALL "),
-        read::JOINS
+         ) AS t ON true ORDER BY t.updated DESC, t.id DESC",
+        pages.join(" UNION ALL ")
     );
     (sql, values)
 }

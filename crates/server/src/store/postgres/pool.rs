@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, PoolError, RecyclingMethod, Runtime};
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, PoolError, RecyclingMethod, Runtime};
 use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -18,6 +18,8 @@ use super::url::Place;
 const READ_PATIENCE: Duration = Duration::from_secs(3);
 /// How long one statement may take.
 const LONGEST: Duration = Duration::from_secs(60);
+/// How old a connection gets: tables grow, and a plan for a small table is not one for a large one.
+const OLDEST: Duration = Duration::from_secs(300);
 /// How long to wait for a connection.
 const CONNECT: Duration = Duration::from_secs(6);
 
@@ -43,12 +45,16 @@ impl Pool {
     pub(super) fn new(place: &Place, tls: Tls, patience: Duration) -> Result<Self, StoreError> {
         let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(place.config.clone(), tls, config);
-        let pool = deadpool_postgres::Pool::builder(manager)
-            .max_size(place.pool)
-            .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(CONNECT))
-            .create_timeout(Some(CONNECT))
-            .build();
+        let pool =
+            deadpool_postgres::Pool::builder(manager)
+                .pre_recycle(Hook::sync_fn(|_, metrics| {
+                    if metrics.age() > OLDEST { Err(HookError::message("old")) } else { Ok(()) }
+                }))
+                .max_size(place.pool)
+                .runtime(Runtime::Tokio1)
+                .wait_timeout(Some(CONNECT))
+                .create_timeout(Some(CONNECT))
+                .build();
         Ok(Self { inner: pool.map_err(|error| place.at.failed(error))?, at: place.at.clone(), patience })
     }
 

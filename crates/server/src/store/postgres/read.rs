@@ -11,13 +11,11 @@ use super::pool::Pool;
 use super::text::{escape, realm, scope, unescape};
 use super::{limit_of, number};
 
-/// The columns of a [`TaskRow`], for `task AS t` and [`JOINS`].
+/// The columns of a [`TaskRow`], for `task AS t`: with its snapshot, and whether the node that writes it is alive. These
+/// are subqueries and not joins, so that each is one look however small its table was when the statement was planned.
 pub(super) const COLUMNS: &str = "t.key, t.tenant, t.owner, t.id, t.context_id, t.agent, t.state, t.seq, t.epoch, \
-     t.attempts, s.body, t.snapshot_seq, t.created, t.updated, t.lease_node, n.name IS NOT NULL";
-
-/// Joins a task with its snapshot, and with the node that writes it, if that is alive.
-pub(super) const JOINS: &str = "LEFT JOIN snapshot AS s ON s.task = t.key \
-     LEFT JOIN node AS n ON n.name = t.lease_node AND n.until > clock_timestamp()";
+     t.attempts, (SELECT s.body FROM snapshot AS s WHERE s.task = t.key), t.snapshot_seq, t.created, t.updated, \
+     t.lease_node, EXISTS (SELECT FROM node AS n WHERE n.name = t.lease_node AND n.until > clock_timestamp())";
 
 /// A task from the columns that begin at `at`.
 pub(super) fn row_at(row: &Row, at: usize) -> Result<TaskRow, Error> {
@@ -66,13 +64,13 @@ pub(super) fn all<T>(at: &At, rows: &[Row], read: impl Fn(&Row) -> Result<T, Err
 }
 
 pub(super) async fn task(pool: &Pool, at: &At, of: &Scope, id: &TaskId) -> Result<Option<TaskRow>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM task AS t {JOINS} WHERE t.id = $1 AND t.realm = $2 AND t.scope = $3");
+    let sql = format!("SELECT {COLUMNS} FROM task AS t WHERE t.id = $1 AND t.realm = $2 AND t.scope = $3");
     let rows = pool.rows(&sql, &[&escape(id.as_str()), &realm(&of.tenant), &scope(of)]).await?;
     Ok(all(at, &rows, row)?.pop())
 }
 
 pub(super) async fn task_by_key(pool: &Pool, at: &At, key: TaskKey) -> Result<Option<TaskRow>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM task AS t {JOINS} WHERE t.key = $1");
+    let sql = format!("SELECT {COLUMNS} FROM task AS t WHERE t.key = $1");
     let rows = pool.rows(&sql, &[&key.0]).await?;
     Ok(all(at, &rows, row)?.pop())
 }

@@ -2,6 +2,7 @@
 
 mod loss;
 mod operator;
+mod plans;
 mod proxy;
 mod start;
 mod tls;
@@ -212,4 +213,37 @@ async fn hooks_hear_of_every_event() {
     }
     assert_eq!(append(&store, task, 10).await, Err(AppendError::Fenced));
     assert_eq!(events.load(Ordering::Relaxed), 10);
+}
+
+/// Copies are tasks like others: found, listed and counted, and their events name them.
+#[tokio::test]
+async fn a_task_can_be_multiplied() {
+    let store = open(&server().database()).await.unwrap();
+    let (id, context) = (TaskId::fresh(), ContextId::fresh());
+    let early =
+        |text: String, state, snapshot| crate::store::Early { body: Bytes::from(text), at: 2_000_000, state, snapshot };
+    let model = NewTask {
+        id: id.clone(),
+        context_id: context.clone(),
+        body: Bytes::from(format!("{id} in {context}")),
+        early: vec![
+            early(format!("of {id}"), None, None),
+            early("done".into(), Some(State(3)), Some(Bytes::from(format!("all of {id}")))),
+        ],
+        ..new_task("")
+    };
+    let Created::New(task) = store.create(model).await.unwrap() else { panic!("known") };
+    assert_eq!(store.multiply(task, 2_000).await.unwrap(), 2_048);
+    let page = store.list(ListQuery { limit: 3, ..all() }).await.unwrap();
+    assert_eq!((page.total, page.tasks.len()), (2_049, 3));
+    let copy = &page.tasks[2];
+    assert_eq!((copy.seq, copy.state, copy.updated), (3, State(3), 2_000_000 - 1_000));
+    assert_eq!(copy.snapshot.as_deref(), Some(format!("all of {}", copy.id).as_bytes()));
+    assert_eq!(store.task(&Scope::default(), &copy.id).await.unwrap().as_ref(), Some(copy));
+    let events = store.events(copy.key, 0, 9, usize::MAX).await.unwrap();
+    assert_eq!(events[0].body, format!("{} in {}", copy.id, copy.context_id));
+    assert_eq!((events[1].body.clone(), events.len()), (Bytes::from(format!("of {}", copy.id)), 3));
+    let same = ListQuery { context_id: Some(copy.context_id.clone()), ..all() };
+    assert_eq!(store.list(same).await.unwrap().tasks, std::slice::from_ref(copy));
+    assert!(store.multiply(create(&store, "t").await, 1).await.is_err());
 }

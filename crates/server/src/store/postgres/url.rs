@@ -107,7 +107,8 @@ impl Place {
         let theirs = self.config.get_options().unwrap_or_default().to_owned();
         self.config.options(format!(
             "{theirs} -c search_path={} -c synchronous_commit={sync} -c plan_cache_mode=force_generic_plan \
-             -c enable_seqscan=off -c enable_mergejoin=off -c jit=off -c idle_in_transaction_session_timeout=10s",
+             -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off \
+             -c idle_in_transaction_session_timeout=10s",
             self.schema
         ));
         if self.config.get_application_name().is_none() {
