@@ -5,7 +5,7 @@ use nuncio_tests::{
 };
 use tokio::task::JoinSet;
 
-use crate::logbook::Logbook;
+use crate::logbook::{Logbook, Run};
 
 fn said(task: &Value) -> Vec<&str> {
     let history = task["history"].as_array().expect("a history");
@@ -116,7 +116,7 @@ async fn turns_of_one_context_run_one_after_the_other_on_all_replicas_together()
     }
     let mut runs = logbook.runs();
     assert_eq!(runs.len(), 10);
-    runs.sort_by_key(|run| run.start());
+    runs.sort_by_key(Run::start);
     for pair in runs.windows(2) {
         assert!(pair[0].end() <= pair[1].start(), "{} and {} at once", pair[0].name, pair[1].name);
     }

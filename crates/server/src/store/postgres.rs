@@ -40,6 +40,8 @@ mod trim;
 mod url;
 mod writer;
 
+use std::error::Error;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -49,6 +51,7 @@ use bytes::Bytes;
 use nuncio_protocol::{PushId, TaskId};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
 use super::{
     Append, Backlog, Claim, Created, Durability, IdempotencyKey, Lease, Letter, LetterId, ListPage, ListQuery,
@@ -57,7 +60,8 @@ use super::{
 };
 use batch::{Job, Work};
 use create::Create;
-use error::At;
+use error::{At, Trouble, trouble_of};
+use pause::Pause;
 use pool::Pool;
 use queue::Queue;
 use tls::Tls;
@@ -130,7 +134,7 @@ impl PostgresStore {
         place.settle(options.durability);
         let place = Arc::new(place);
         let tls = Tls::new(&place)?;
-        let name = prepare(&place, tls.clone()).await?;
+        let name = prepare(&place, tls.clone(), options.patience).await?;
         let pool = Pool::new(&place, tls.clone(), options.patience)?;
         let shards = (0..place.writers).map(|_| Shard::start(&place, &tls, &options)).collect();
         let schema = place.schema.clone();
@@ -154,9 +158,16 @@ impl PostgresStore {
 }
 
 /// Brings the schema up to date, and finds out what tells this store from others.
-async fn prepare(place: &Place, tls: Tls) -> Result<String, StoreError> {
+async fn prepare(place: &Place, tls: Tls, patience: Duration) -> Result<String, StoreError> {
     let sql = |error: tokio_postgres::Error| place.at.sql(&error);
-    let (mut client, connection) = place.config.connect(tls).await.map_err(sql)?;
+    let mut pause = Pause::until(Instant::now() + patience);
+    let (mut client, connection) = loop {
+        match place.config.connect(tls.clone()).await {
+            // It starts again just now, as it may at any time; servers must not fall over for that.
+            Err(error) if is_away(&error) && pause.wait().await => {}
+            connected => break connected.map_err(sql)?,
+        }
+    };
     let connection = tokio::spawn(connection);
     migrate::migrate(&mut client, &place.at, &place.schema).await?;
     let row = client.query_one("SELECT value FROM mark WHERE name = 'name'", &[]).await.map_err(sql)?;
@@ -164,6 +175,16 @@ async fn prepare(place: &Place, tls: Tls) -> Result<String, StoreError> {
     drop(client);
     let _ = connection.await;
     Ok(name)
+}
+
+/// Whether nobody is there, or somebody who says that it will be a moment. Wrong passwords and certificates stay wrong.
+fn is_away(error: &tokio_postgres::Error) -> bool {
+    if let Some(code) = error.code() {
+        return matches!(trouble_of(code), Trouble::Away);
+    }
+    let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    error.is_closed()
+        || io.is_some_and(|error| matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset))
 }
 
 impl Shard {
