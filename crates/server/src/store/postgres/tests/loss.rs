@@ -177,9 +177,9 @@ async fn a_killed_database_takes_nothing_with_it() {
         load.reaches(load.tasks.load(Ordering::Relaxed) + 10).await;
         postgres = tokio::task::spawn_blocking(move || {
             if round % 2 == 0 {
-                postgres.stop()
+                postgres.stop();
             } else {
-                postgres.kill()
+                postgres.kill();
             }
             postgres.up();
             postgres
