@@ -241,6 +241,11 @@ impl Engine {
         self.schedule.load()
     }
 
+    /// How many turns there are that run, wait for their start or wait for an answer.
+    pub(crate) fn turns(&self) -> usize {
+        self.schedule.controls().len()
+    }
+
     /// How many tasks are held in memory.
     pub fn tasks_in_memory(&self) -> usize {
         self.hub.len()

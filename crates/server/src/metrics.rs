@@ -175,6 +175,8 @@ pub struct ClusterMetrics {
     pub lost: Counter,
     /// Tasks of other nodes that are followed here.
     pub followed: Gauge,
+    /// Turns that this node holds the leases of.
+    pub leases: Gauge,
     /// Tasks accepted here that wait for a place anywhere.
     pub waiting: Gauge,
     /// Nodes that are alive.
@@ -199,6 +201,7 @@ impl ClusterMetrics {
         r.register("letters_taken", "Messages of other servers handed to turns here", self.delivered.clone());
         r.register("lives_lost", "How often this server was not heard of in time", self.lost.clone());
         r.register("tasks_followed", "Tasks of other servers that are followed here", self.followed.clone());
+        r.register("leases_held", "Turns that this server holds the leases of", self.leases.clone());
         r.register("tasks_waiting", "Tasks accepted here that wait for a place anywhere", self.waiting.clone());
         r.register("nodes_alive", "Servers on this store that are alive", self.alive.clone());
         r.register("bus_up", "Whether the bus carries hints", self.bus.clone());

@@ -36,6 +36,8 @@ pub use refresh::Reloader;
 
 /// How long connections may take to end once everything is done.
 const LAST_CALL: Duration = Duration::from_secs(2);
+/// How long to wait before a store that is away is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// How a connection came of which nothing else is known.
 const WEB_SOCKET: Way = Way { binding: Some("websocket"), local: None, peer: None, client: None };
 
@@ -188,9 +190,10 @@ impl Server {
         if let Some(address) = listeners.http_address()? {
             app.engine.options.artifacts.listening_at(address, app.tls.is_some());
         }
-        let taken = app.engine.recover().await.map_err(io::Error::other)?;
-        if taken > 0 {
-            tracing::info!(tasks = taken, "tasks that were left behind were taken up");
+        tokio::pin!(shutdown);
+        tokio::select! {
+            begun = begin(&app.engine) => begun?,
+            () = &mut shutdown => return Ok(()),
         }
         let stop = CancellationToken::new();
         let tending = tokio::spawn(app.engine.clone().tend(stop.clone()));
@@ -212,7 +215,7 @@ impl Server {
         }
         let mut drain_timeout = drain_timeout;
         tokio::select! {
-            () = shutdown => {}
+            () = &mut shutdown => {}
             // What was asked for has had its time.
             () = stdin_over.cancelled(), if stdin_ends => drain_timeout = Duration::ZERO,
         }
@@ -249,6 +252,24 @@ impl Server {
             audit.flush().await;
         }
         Ok(())
+    }
+}
+
+/// Takes up what was left behind. A store that others share may be away at any moment, also now: it is asked again.
+async fn begin(engine: &Arc<Engine>) -> io::Result<()> {
+    loop {
+        match engine.recover().await {
+            Ok(0) => return Ok(()),
+            Ok(taken) => {
+                tracing::info!(tasks = taken, "tasks that were left behind were taken up");
+                return Ok(());
+            }
+            Err(error) if engine.store().shared().is_some() => {
+                tracing::warn!(%error, "the store does not answer; it is asked again");
+                tokio::time::sleep(ASK_AGAIN).await;
+            }
+            Err(error) => return Err(io::Error::other(error)),
+        }
     }
 }
 

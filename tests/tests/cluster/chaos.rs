@@ -216,7 +216,7 @@ impl Caller {
             _ => message("hold"),
         };
         params["message"]["messageId"] = json!(name);
-        let hooked = n % 5 == 0;
+        let hooked = n.is_multiple_of(5);
         if hooked {
             params["configuration"]["taskPushNotificationConfig"] = json!({ "url": receiver.url(&name) });
         }

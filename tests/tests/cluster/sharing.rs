@@ -77,11 +77,11 @@ pub(crate) fn in_order(posts: &[Post], last: u64) {
 #[tokio::test]
 async fn a_caller_has_one_rate_on_all_replicas_together() {
     for bus in [Bus::Redis, Bus::Postgres] {
-        let yaml = "rate-limit: 10\nrate-burst: 30\ntokens:\n- {name: alice, token: alice-0123456789abcdef}\n";
+        let yaml = "rate-limit: 1\nrate-burst: 30\ntokens:\n- {name: alice, token: alice-0123456789abcdef}\n";
         let cluster = Cluster::start(3, bus, yaml);
         let start = Instant::now();
         let (mut allowed, mut refused) = (0, 0);
-        for n in 0..150 {
+        for n in 0..120 {
             let list = cluster.replicas[n % 3].get("/tasks").bearer_auth("alice-0123456789abcdef");
             match list.send().await.unwrap().status().as_u16() {
                 200 => allowed += 1,
@@ -90,7 +90,7 @@ async fn a_caller_has_one_rate_on_all_replicas_together() {
             }
         }
         // Three that count for themselves would allow three bursts at the least.
-        let most = 60.0 + 10.0 * start.elapsed().as_secs_f64();
+        let most = 60.0 + start.elapsed().as_secs_f64();
         assert!(f64::from(allowed) < most, "{bus:?}: {allowed} were allowed in {:?}", start.elapsed());
         assert!(allowed >= 30, "{bus:?}: a burst is allowed, not {allowed}");
         assert!(refused > 0);

@@ -203,7 +203,7 @@ fn metrics(app: &App, parts: &Parts) -> Response<Body> {
     }
     let (running, queued) = app.engine.load();
     if let Some(cluster) = &app.engine.cluster {
-        cluster.measure();
+        cluster.measure(app.engine.turns());
     }
     let text = app.metrics.render(running, queued, app.engine.tasks_in_memory());
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");

@@ -118,11 +118,12 @@ impl Cluster {
     }
 
     /// Brings the numbers up to date that are only looked at from time to time.
-    pub(crate) fn measure(&self) {
+    pub(crate) fn measure(&self, turns: usize) {
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         self.metrics.node(&self.node());
         self.metrics.alive.set(self.nodes().into());
         self.metrics.bus.set(self.bus.trouble().is_none().into());
+        self.metrics.leases.set(count(turns));
         self.metrics.waiting.set(count(self.waiting.lock().len()));
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -13,6 +13,7 @@ use nuncio_protocol::{
     CancelTaskRequest, GetTaskRequest, ListTasksRequest, Message, Part, SendMessageConfiguration, SendMessageRequest,
     SendMessageResponse, StreamResponse, Task, TaskId, TaskPushNotificationConfig, TaskState,
 };
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
 /// Callers of one server. Some of them wait for streams most of the time.
@@ -60,10 +61,6 @@ pub(super) struct Load {
     known: Mutex<VecDeque<TaskId>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Load {
     pub(super) fn new(address: &str, webhook: String) -> Result<Self> {
         let ways = [
@@ -91,11 +88,11 @@ impl Load {
     }
 
     pub(super) fn unhindered(&self) {
-        *lock(&self.pace) = None;
+        *self.pace.lock() = None;
     }
 
     pub(super) fn pace(&self, calls_per_second: f64) {
-        *lock(&self.pace) = Some(calls_per_second);
+        *self.pace.lock() = Some(calls_per_second);
     }
 
     pub(super) fn calls(&self) -> u64 {
@@ -107,12 +104,12 @@ impl Load {
     }
 
     pub(super) fn take_errors(&self) -> Vec<String> {
-        mem::take(&mut *lock(&self.errors))
+        mem::take(&mut *self.errors.lock())
     }
 
     /// What sends and gets took since the last time, in microseconds, smallest first.
     pub(super) fn take_latencies(&self) -> (Vec<u32>, Vec<u32>) {
-        let (mut sends, mut gets) = mem::take(&mut *lock(&self.latencies));
+        let (mut sends, mut gets) = mem::take(&mut *self.latencies.lock());
         sends.sort_unstable();
         gets.sort_unstable();
         (sends, gets)
@@ -142,7 +139,7 @@ impl Load {
         let mut last = Instant::now();
         while self.going.load(Ordering::Relaxed) {
             tick.tick().await;
-            let pace = *lock(&self.pace);
+            let pace = *self.pace.lock();
             owed += pace.map_or(DUE as f64, |pace| pace * last.elapsed().as_secs_f64());
             last = Instant::now();
             let room = DUE.saturating_sub(self.due.available_permits());
@@ -170,10 +167,10 @@ impl Load {
             match (done, op) {
                 (Err(error), _) => {
                     self.failed.fetch_add(1, Ordering::Relaxed);
-                    lock(&self.errors).push(format!("{op:?} over {:?}: {error:#}", client.binding()));
+                    self.errors.lock().push(format!("{op:?} over {:?}: {error:#}", client.binding()));
                 }
-                (Ok(()), Op::Send) => lock(&self.latencies).0.push(took),
-                (Ok(()), Op::Get) => lock(&self.latencies).1.push(took),
+                (Ok(()), Op::Send) => self.latencies.lock().0.push(took),
+                (Ok(()), Op::Get) => self.latencies.lock().1.push(took),
                 (Ok(()), _) => {}
             }
         }
@@ -214,7 +211,7 @@ impl Load {
 
     async fn send(&self, client: &Client) -> Result<()> {
         let task = completed(client.send(message("lorem ipsum dolor sit amet")).await?)?;
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         known.push_back(task.id);
         if known.len() > REMEMBERED {
             known.pop_front();
@@ -223,7 +220,7 @@ impl Load {
     }
 
     async fn get(&self, client: &Client) -> Result<()> {
-        let Some(id) = lock(&self.known).back().cloned() else { return Ok(()) };
+        let Some(id) = self.known.lock().back().cloned() else { return Ok(()) };
         let task = client.get(GetTaskRequest { id, ..GetTaskRequest::default() }).await?;
         ensure!(task.status.state == TaskState::Completed, "the task is {:?}", task.status.state);
         Ok(())

@@ -3,5 +3,6 @@
 mod kit;
 mod loss;
 mod messages;
+mod pace;
 mod reading;
 mod work;
