@@ -5,6 +5,7 @@
 //! writes it, without a member that 1.0 does not know.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 use std::ops::Deref;
 
@@ -103,11 +104,24 @@ pub fn to_value<T: Serialize>(value: &T) -> Value {
     serde_json::to_value(value).expect("the model has string keys and no failing serializer")
 }
 
-/// Writes a value.
+thread_local! {
+    /// Where values are written before their length is known.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The largest scratch that is kept.
+const SCRATCH_KEPT: usize = 64 << 10;
+
+/// Writes a value. What is written is often kept for long, so that it takes no more room than it needs.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Bytes {
-    let mut out = Vec::with_capacity(256);
-    encode_into(value, &mut out);
-    out.into()
+    let mut scratch = SCRATCH.take();
+    scratch.clear();
+    encode_into(value, &mut scratch);
+    let encoded = Bytes::copy_from_slice(&scratch);
+    if scratch.capacity() <= SCRATCH_KEPT {
+        SCRATCH.set(scratch);
+    }
+    encoded
 }
 
 /// Writes a value behind what is already there.

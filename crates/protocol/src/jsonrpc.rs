@@ -96,16 +96,24 @@ fn refuse(json: &[u8], error: DecodeError) -> (Error, String) {
     (bad("expected one object with `jsonrpc`, `id`, `method` and `params`"), id.unwrap_or_else(|| "null".into()))
 }
 
+const OPEN: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":";
+const RESULT: &[u8] = b",\"result\":";
+
 /// Starts a response: everything up to the result.
 pub fn open_result(id: Id<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.extend_from_slice(OPEN);
     out.extend_from_slice(id.get().as_bytes());
-    out.extend_from_slice(b",\"result\":");
+    out.extend_from_slice(RESULT);
+}
+
+/// The length of a whole response around a result of this length.
+pub fn result_size(id: Id<'_>, result: usize) -> usize {
+    OPEN.len() + id.get().len() + RESULT.len() + result + 1
 }
 
 /// A whole response with a result that is JSON already.
 pub fn result(id: Id<'_>, result: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(result.len() + id.get().len() + 40);
+    let mut out = Vec::with_capacity(result_size(id, result.len()));
     open_result(id, &mut out);
     out.extend_from_slice(result);
     out.push(b'}');

@@ -11,6 +11,7 @@
 //! * `subscribe`, `read`, `cancel`, `recover`: the other operations, and what a crash leaves behind.
 
 use std::collections::{HashMap, HashSet};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -298,9 +299,8 @@ impl Engine {
 
 /// Work that must not stop half-way because the connection that asked for it is gone.
 async fn carry_through<T: Send + 'static>(
-    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    mut work: Pin<Box<impl Future<Output = Result<T, Error>> + Send + 'static>>,
 ) -> Result<T, Error> {
-    let mut work = Box::pin(work);
     // A store that answers at once leaves no moment to hang up in, and a task of its own is not free.
     match work.as_mut().now_or_never() {
         Some(done) => done,

@@ -27,6 +27,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use nuncio_protocol::{ContextId, PushId, TaskId};
 
+mod finished;
 pub mod memory;
 pub mod operator;
 mod packed;

@@ -83,7 +83,8 @@ pub(crate) async fn open_store(config: &Config, metrics: &Arc<Metrics>) -> Resul
         config::Store::Memory => return Ok(Opened::embedded(MemoryStore::new())),
         config::Store::Sqlite => {
             let path = config.data_dir.join("nuncio.db");
-            let options = SqliteOptions { durability, on_commit, ..SqliteOptions::default() };
+            let cache = usize::try_from(config.task_cache).unwrap_or(usize::MAX);
+            let options = SqliteOptions { durability, cache, on_commit, ..SqliteOptions::default() };
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, options)).await;
             opened.map_err(|error| Failure::failed(error.to_string()))?.map(Opened::embedded)
         }

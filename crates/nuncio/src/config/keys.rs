@@ -215,6 +215,8 @@ keys! {
     ["durability"] durability: Durability, Choice {
         what: "durability", names: &[("full", Durability::Full), ("normal", Durability::Normal)],
     }, "full";
+    /// Memory for finished tasks that are read again; others are read from the database. 0 keeps none.
+    ["task-cache"] task_cache: u64, Size { min: 0, max: 1 << 40 }, "32MiB";
     /// Bearer token of the one caller, who is named `default`.
     ["token"] token: Option<Secret>, Maybe(SecretText);
     /// File that holds that token. Nobody but its owner may read it.

@@ -81,7 +81,7 @@ impl Gate {
                 if let Some(token) = bearer::find(&self.options.tokens, text) {
                     return Ok(self.member(token.name.clone(), &token.groups, token.grants));
                 }
-                match self.issued(text).await {
+                match Box::pin(self.issued(text)).await {
                     Ok(caller) => return Ok(caller),
                     Err(Rejected::Wrong) => {}
                     Err(Rejected::Unavailable) => unknown = Unknown::Unavailable,

@@ -74,69 +74,74 @@ impl Dialect {
         Self { accent, ..self }
     }
 
-    fn draft_answer(answer: Answer) -> Result<Vec<u8>, Error> {
-        let mut out = Vec::with_capacity(512);
+    fn draft_answer(answer: Answer, out: &mut Vec<u8>) -> Result<(), Error> {
         match answer {
-            Answer::Task(task) => draft::write_task(&task.task()?, &mut out),
-            Answer::Sent(task) => draft::write_sent(&SendMessageResponse::Task(task.task()?), &mut out),
-            Answer::Message(message) => draft::write_sent(&SendMessageResponse::Message(message), &mut out),
-            Answer::List(page, _) => draft::write_list(&page, None, &mut out),
-            Answer::Push(config) => draft::write_push_config(&config, &mut out),
-            Answer::PushList(configs) => draft::write_push_configs(&configs, &mut out),
+            Answer::Task(task) => draft::write_task(&task.task()?, out),
+            Answer::Sent(task) => draft::write_sent(&SendMessageResponse::Task(task.task()?), out),
+            Answer::Message(message) => draft::write_sent(&SendMessageResponse::Message(message), out),
+            Answer::List(page, _) => draft::write_list(&page, None, out),
+            Answer::Push(config) => draft::write_push_config(&config, out),
+            Answer::PushList(configs) => draft::write_push_configs(&configs, out),
             Answer::PushDeleted => out.extend_from_slice(b"null"),
-            Answer::Card(card) => codec::encode_into(&*card, &mut out),
+            Answer::Card(card) => codec::encode_into(&*card, out),
         }
-        Ok(out)
+        Ok(())
     }
 
     /// An answer that is not a stream.
     pub(crate) fn answer(self, answer: Answer) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::with_capacity(answer.size());
+        self.answer_into(answer, &mut out)?;
+        Ok(out)
+    }
+
+    /// The same behind what is already there.
+    pub(crate) fn answer_into(self, answer: Answer, out: &mut Vec<u8>) -> Result<(), Error> {
         if self.accent == Accent::Draft {
-            return Self::draft_answer(answer);
+            return Self::draft_answer(answer, out);
         }
-        let mut out = Vec::with_capacity(512);
         match (answer, self.version) {
             (Answer::Task(task), Version::V1) => out.extend_from_slice(&task.0),
-            (Answer::Task(task), Version::V03) => self.write_task(&task.task()?, &mut out),
+            (Answer::Task(task), Version::V03) => self.write_task(&task.task()?, out),
             (Answer::Sent(task), Version::V1) => {
                 out.extend_from_slice(b"{\"task\":");
                 out.extend_from_slice(&task.0);
                 out.push(b'}');
             }
             (Answer::Sent(task), Version::V03) => {
-                self.write_sent(&SendMessageResponse::Task(task.task()?), &mut out);
+                self.write_sent(&SendMessageResponse::Task(task.task()?), out);
             }
             (Answer::Message(message), Version::V1) => {
-                codec::encode_into(&StreamResponse::Message(message), &mut out);
+                codec::encode_into(&StreamResponse::Message(message), out);
             }
             (Answer::Message(message), Version::V03) => {
-                self.write_sent(&SendMessageResponse::Message(message), &mut out);
+                self.write_sent(&SendMessageResponse::Message(message), out);
             }
-            (Answer::List(page, artifacts), Version::V1) => codec::encode_into(&Listed(&page, artifacts), &mut out),
-            (Answer::List(page, _), Version::V03) => self.write_list(&page, &mut out),
-            (Answer::Push(config), Version::V1) => codec::encode_into(&config, &mut out),
+            (Answer::List(page, artifacts), Version::V1) => codec::encode_into(&Listed(&page, artifacts), out),
+            (Answer::List(page, _), Version::V03) => self.write_list(&page, out),
+            (Answer::Push(config), Version::V1) => codec::encode_into(&config, out),
             (Answer::Push(config), Version::V03) => match self.binding {
-                Binding::JsonRpc => v03::json::write_push_config(&config, &mut out),
-                _ => v03::rest::write_push_config(&config, &mut out),
+                Binding::JsonRpc => v03::json::write_push_config(&config, out),
+                _ => v03::rest::write_push_config(&config, out),
             },
             (Answer::PushList(configs), Version::V1) => {
                 let next_page_token = String::new();
-                codec::encode_into(&ListTaskPushNotificationConfigsResponse { configs, next_page_token }, &mut out);
+                codec::encode_into(&ListTaskPushNotificationConfigsResponse { configs, next_page_token }, out);
             }
             (Answer::PushList(configs), Version::V03) => match self.binding {
-                Binding::JsonRpc => v03::json::write_push_configs(&configs, &mut out),
-                _ => v03::rest::write_push_configs(&configs, &mut out),
+                Binding::JsonRpc => v03::json::write_push_configs(&configs, out),
+                _ => v03::rest::write_push_configs(&configs, out),
             },
-            (Answer::Card(card), Version::V1) => codec::encode_into(&*card, &mut out),
+            (Answer::Card(card), Version::V1) => codec::encode_into(&*card, out),
             (Answer::Card(card), Version::V03) => {
-                v03::json::write_card(&card, &mut out);
+                v03::json::write_card(&card, out);
             }
             (Answer::PushDeleted, _) => out.extend_from_slice(match self.binding {
                 Binding::JsonRpc => b"null",
                 _ => b"{}",
             }),
         }
-        Ok(out)
+        Ok(())
     }
 
     /// The form of an event on a stream, made once for all who read it.

@@ -1,5 +1,6 @@
 //! From a decoded request to an answer, the same for every binding.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,15 +26,16 @@ static CALLS: AtomicU64 = AtomicU64::new(1);
 
 /// What is asked for.
 pub(crate) enum Request {
-    Send(SendMessageRequest),
-    Stream(SendMessageRequest),
+    // The large ones are boxed: a request is handed on many times before it is carried out.
+    Send(Box<SendMessageRequest>),
+    Stream(Box<SendMessageRequest>),
     Get(GetTaskRequest),
     List(ListTasksRequest),
     Cancel(CancelTaskRequest),
     Subscribe(SubscribeToTaskRequest),
-    PushCreate(TaskPushNotificationConfig),
+    PushCreate(Box<TaskPushNotificationConfig>),
     /// The same, with the token as a bearer token.
-    PushCreateBearer(TaskPushNotificationConfig),
+    PushCreateBearer(Box<TaskPushNotificationConfig>),
     PushGet(TaskPushNotificationConfigRequest),
     PushList(ListTaskPushNotificationConfigsRequest),
     PushDelete(TaskPushNotificationConfigRequest),
@@ -64,6 +66,17 @@ pub(crate) enum Answer {
     PushDeleted,
     /// The extended card.
     Card(Arc<AgentCard>),
+}
+
+impl Answer {
+    /// How many bytes it takes to write it: exact for the tasks of 1.0, a guess for all else.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Task(task) => task.0.len(),
+            Self::Sent(task) => "{\"task\":}".len() + task.0.len(),
+            _ => 512,
+        }
+    }
 }
 
 /// An answer, or a stream of events.
@@ -133,8 +146,18 @@ impl Request {
     }
 }
 
-/// Carries a request out.
-pub(crate) async fn dispatch(app: &App, mut call: Call, request: Request) -> Result<Outcome, Error> {
+/// Carries a request out. Boxed, so that connections hold its state only while it is under way, and nobody on the
+/// way to here moves it about.
+pub(crate) fn dispatch(
+    app: &App,
+    call: Call,
+    request: Request,
+) -> Pin<Box<impl Future<Output = Result<Outcome, Error>> + Send>> {
+    Box::pin(supervise(app, call, request))
+}
+
+/// Carries a request out if it may be, and notes how it went.
+async fn supervise(app: &App, mut call: Call, request: Request) -> Result<Outcome, Error> {
     if call.scope.tenant.is_empty() && !request.tenant().is_empty() {
         call.scope.tenant = Arc::from(request.tenant());
     }
@@ -185,12 +208,13 @@ async fn carry_out(app: &App, call: Call, request: Request, note: Option<&mut No
             Ok(Outcome::Answer(Answer::Task(task.with_history(request.history_length)?)))
         }
         Request::List(request) => {
-            let page = app.engine.list(&call, &request).await?;
+            let page = Box::pin(app.engine.list(&call, &request)).await?;
             Ok(Outcome::Answer(Answer::List(page, request.include_artifacts == Some(true))))
         }
         Request::Cancel(request) => {
             Error::check(request.violations())?;
-            let canceled = match app.engine.cancel(&call, &request.id).await {
+            // Boxed, as all that is rare and large: every call would carry it along.
+            let canceled = match Box::pin(app.engine.cancel(&call, &request.id)).await {
                 Err(error) if error.kind == ErrorKind::TaskNotCancelable && app.profile.may_cancel_again() => {
                     app.engine.get(&call, &request.id).await
                 }
@@ -198,10 +222,10 @@ async fn carry_out(app: &App, call: Call, request: Request, note: Option<&mut No
             };
             Ok(Outcome::Answer(Answer::Task(canceled?)))
         }
-        Request::Subscribe(request) => subscribe(app, &call, &request).await,
-        Request::PushCreate(config) => Ok(Answer::Push(app.engine.put_webhook(&call, &config, false).await?).into()),
+        Request::Subscribe(request) => Box::pin(subscribe(app, &call, &request)).await,
+        Request::PushCreate(config) => Ok(Answer::Push(Box::pin(app.engine.put_webhook(&call, &config, false)).await?).into()),
         Request::PushCreateBearer(config) => {
-            Ok(Answer::Push(app.engine.put_webhook(&call, &config, true).await?).into())
+            Ok(Answer::Push(Box::pin(app.engine.put_webhook(&call, &config, true)).await?).into())
         }
         Request::PushGet(request) => {
             Ok(Answer::Push(app.engine.get_webhook(&call, &request.task_id, &request.id).await?).into())
@@ -222,20 +246,28 @@ async fn carry_out(app: &App, call: Call, request: Request, note: Option<&mut No
     }
 }
 
-async fn send(app: &App, call: &Call, request: SendMessageRequest, note: Option<&mut Note>) -> Result<Outcome, Error> {
+async fn send(
+    app: &App,
+    call: &Call,
+    request: Box<SendMessageRequest>,
+    note: Option<&mut Note>,
+) -> Result<Outcome, Error> {
     check_send(app, call, &request)?;
     let configuration = request.configuration.as_ref();
     let history = configuration.and_then(|c| c.history_length);
     let at_once = configuration.is_some_and(|c| c.return_immediately);
-    let handle = match app.engine.send(call, request).await? {
+    let handle = match app.engine.send(call, *request).await? {
         Sent::Message(message) => return Ok(Outcome::Answer(Answer::Message(message))),
         Sent::Task(handle) => handle,
     };
     put_down(note, &handle);
     let task = if at_once {
         handle.now().await?
+    } else if let Some(task) = handle.settled_already().await? {
+        task
     } else {
         tokio::select! {
+            biased;
             task = handle.settled() => task?,
             () = app.closing.cancelled() => return Err(interrupted(&handle)),
         }
@@ -259,14 +291,14 @@ fn interrupted(handle: &Handle) -> Error {
 async fn stream(
     app: &App,
     call: &Call,
-    request: SendMessageRequest,
+    request: Box<SendMessageRequest>,
     note: Option<&mut Note>,
 ) -> Result<Outcome, Error> {
     check_streaming(app, call)?;
     check_send(app, call, &request)?;
     // Before anything starts: whoever is told to come back must find that nothing was done.
     let place = app.stream_place(&call.caller)?;
-    match app.engine.send(call, request).await? {
+    match app.engine.send(call, *request).await? {
         Sent::Message(message) => Ok(Outcome::StreamOfOne(message)),
         Sent::Task(handle) => {
             put_down(note, &handle);

@@ -292,3 +292,19 @@ pub(crate) fn echo_extensions(response: &mut Response<Body>, version: Version, e
         response.headers_mut().insert(name, value);
     }
 }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size<A, F>(_: impl FnOnce(A) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// Every connection holds room for the future of a call, and every call moves it about.
+    #[test]
+    fn a_call_is_light() {
+        type Asked = (&'static Arc<App>, SocketAddr, Request<hyper::body::Incoming>);
+        let call = size(|(app, at, request): Asked| handle(app, at, at, request));
+        assert!(call <= 4096, "{call} bytes: box what is rare and large");
+    }
+}

@@ -2,12 +2,14 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use futures_util::task::AtomicWaker;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -16,13 +18,12 @@ use hyper_util::server::conn::auto;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::http::handle;
 use super::wire::Wire;
-use super::{App, HttpOptions};
+use super::App;
 use crate::auth::Proven;
 
 /// How often connections are looked at.
@@ -34,7 +35,7 @@ const DEAD_PEER: Duration = Duration::from_secs(60);
 pub(crate) async fn run(app: Arc<App>, listener: TcpListener, stop: CancellationToken) -> TaskTracker {
     let connections = TaskTracker::new();
     let watch = Arc::new(Watch::default());
-    tokio::spawn(watch.clone().look(app.http.clone(), stop.clone(), connections.clone()));
+    tokio::spawn(watch.clone().look(app.clone(), stop.clone(), connections.clone()));
     let open = Arc::new(AtomicUsize::new(0));
     loop {
         let accepted = tokio::select! {
@@ -117,15 +118,20 @@ async fn serve(app: &Arc<App>, watch: &Arc<Watch>, stream: TcpStream, remote: So
     builder.http2().max_header_list_size(u32::try_from(app.http.max_header).unwrap_or(u32::MAX));
     let connection = builder.serve_connection_with_upgrades(io, service);
     tokio::pin!(connection);
-    let result = tokio::select! {
-        result = connection.as_mut() => result,
-        () = seen.close.notified() => return,
-        () = app.closing.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let mut leaving = false;
+    let result = poll_fn(|cx| {
+        seen.waker.register(cx.waker());
+        match seen.end.load(Ordering::Relaxed) {
+            LEAVE if !leaving => {
+                leaving = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            CLOSE => return Poll::Ready(Ok(())),
+            _ => {}
         }
-    };
-    if let Err(error) = result {
+        connection.as_mut().poll(cx)
+    });
+    if let Err(error) = result.await {
         tracing::debug!(%remote, %error, "a connection broke off");
     }
 }
@@ -160,7 +166,13 @@ struct Watch {
     seen: Mutex<Vec<std::sync::Weak<Seen>>>,
     /// Milliseconds since the start, as of the last look; zero is never a time.
     now: AtomicU64,
+    /// Whether connections are to end with what they are at. Changes under the lock of `seen`.
+    leaving: AtomicBool,
 }
+
+// How a connection is to end: not yet, when it has answered what it is at, or at once.
+const LEAVE: u8 = 1;
+const CLOSE: u8 = 2;
 
 /// What is known of one connection.
 #[derive(Default)]
@@ -172,15 +184,31 @@ struct Seen {
     idle_since: AtomicU64,
     is_h2: AtomicBool,
     read_before: AtomicBool,
-    close: Notify,
+    /// How it is to end. A look at this with every poll costs less than to wait for a signal that hardly ever comes.
+    end: AtomicU8,
+    waker: AtomicWaker,
 }
 
 impl Watch {
     fn enter(&self) -> Arc<Seen> {
         let seen = Arc::new(Seen::default());
         seen.idle_since.store(self.now(), Ordering::Relaxed);
-        self.seen.lock().push(Arc::downgrade(&seen));
+        let mut all = self.seen.lock();
+        if self.leaving.load(Ordering::Relaxed) {
+            seen.end(LEAVE);
+        }
+        all.push(Arc::downgrade(&seen));
+        drop(all);
         seen
+    }
+
+    /// Lets every connection end with what it is at.
+    fn leave(&self) {
+        let all = self.seen.lock();
+        self.leaving.store(true, Ordering::Relaxed);
+        for seen in all.iter().filter_map(std::sync::Weak::upgrade) {
+            seen.end(LEAVE);
+        }
     }
 
     fn now(&self) -> u64 {
@@ -188,18 +216,21 @@ impl Watch {
     }
 
     /// Closes connections that are too slow or idle, until the last one has gone.
-    async fn look(self: Arc<Self>, limits: HttpOptions, stop: CancellationToken, connections: TaskTracker) {
+    async fn look(self: Arc<Self>, app: Arc<App>, stop: CancellationToken, connections: TaskTracker) {
         let start = Instant::now();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let (head, idle) = (millis(limits.header_timeout), millis(limits.idle_timeout));
+        let (head, idle) = (millis(app.http.header_timeout), millis(app.http.idle_timeout));
         while !(stop.is_cancelled() && connections.is_empty()) {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = app.closing.cancelled(), if !self.leaving.load(Ordering::Relaxed) => self.leave(),
+            }
             let now = millis(start.elapsed()).max(1);
             self.now.store(now, Ordering::Relaxed);
             self.seen.lock().retain(|seen| {
                 let Some(seen) = seen.upgrade() else { return false };
                 if seen.is_overdue(now, head, idle) {
-                    seen.close.notify_one();
+                    seen.end(CLOSE);
                 }
                 true
             });
@@ -208,6 +239,13 @@ impl Watch {
 }
 
 impl Seen {
+    /// Asks the connection to end; asking for more than before counts.
+    fn end(&self, how: u8) {
+        if self.end.fetch_max(how, Ordering::Relaxed) < how {
+            self.waker.wake();
+        }
+    }
+
     /// HTTP/2 has frames between requests, so that only its idle time counts.
     fn note_read(&self, new: &[u8], now: u64) {
         if !self.read_before.swap(true, Ordering::Relaxed) && new.starts_with(b"PRI") {

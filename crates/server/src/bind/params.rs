@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use http::HeaderMap;
 use http::request::Parts;
+use http::{HeaderMap, HeaderName};
 use nuncio_protocol::{Error, ErrorKind};
 use percent_encoding::percent_decode_str;
 
@@ -14,9 +14,17 @@ use crate::auth::Caller;
 use crate::call::{Call, Version};
 use crate::store::Scope;
 
+// Made once: looking a header up by its text reads that text first.
+const VERSION: HeaderName = HeaderName::from_static("a2a-version");
+const EXTENSIONS: [HeaderName; 2] =
+    [HeaderName::from_static("a2a-extensions"), HeaderName::from_static("x-a2a-extensions")];
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
 /// The version that a caller asks for, if it says so.
 pub(crate) fn version(parts: &Parts) -> Result<Option<Version>, Error> {
-    let header = parts.headers.get("a2a-version").map(|value| value.to_str().unwrap_or("?"));
+    let header = parts.headers.get(VERSION).map(|value| value.to_str().unwrap_or("?"));
     let text = match header.map(str::trim).filter(|text| !text.is_empty()) {
         Some(text) => Cow::Borrowed(text),
         None => match query(parts, "A2A-Version").filter(|text| !text.trim().is_empty()) {
@@ -65,9 +73,9 @@ pub(crate) fn call(app: &App, parts: &Parts, caller: &Caller, version: Version, 
         scope: Scope { tenant: tenant.into(), owner: caller.owner.clone() },
         version,
         extensions: app.card(tenant).activated(&extensions(&parts.headers)),
-        idempotency_key: header(&parts.headers, "idempotency-key").map(Arc::from),
-        traceparent: header(&parts.headers, "traceparent").filter(|text| is_trace(text)).map(Arc::from),
-        after: header(&parts.headers, "last-event-id").and_then(|id| id.trim().parse().ok()),
+        idempotency_key: header(&parts.headers, IDEMPOTENCY_KEY).map(Arc::from),
+        traceparent: header(&parts.headers, TRACEPARENT).filter(|text| is_trace(text)).map(Arc::from),
+        after: header(&parts.headers, LAST_EVENT_ID).and_then(|id| id.trim().parse().ok()),
         grants: caller.grants,
         caller: caller.name.clone(),
         way: caller.way,
@@ -89,14 +97,14 @@ fn is_trace(text: &str) -> bool {
         if hex(version, 2) && hex(trace, 32) && hex(parent, 16) && hex(flags, 2))
 }
 
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 /// The extensions that a caller names, in both spellings of the header, each once.
 pub(crate) fn extensions(headers: &HeaderMap) -> Vec<&str> {
     let mut all = Vec::new();
-    for name in ["a2a-extensions", "x-a2a-extensions"] {
+    for name in EXTENSIONS {
         for value in headers.get_all(name) {
             let Ok(text) = value.to_str() else { continue };
             for uri in text.split(',').map(str::trim).filter(|uri| !uri.is_empty()) {

@@ -247,10 +247,10 @@ fn operation(verb: &Verb<'_>) -> Operation {
 /// Reads path, query and body; what the path says wins.
 fn read(parts: &Parts, version: Version, verb: &Verb<'_>, body: &[u8], alias: bool) -> Result<Request, Error> {
     Ok(match (verb, version) {
-        (Verb::Send, Version::V1) => Request::Send(send_body(body)?),
-        (Verb::Stream, Version::V1) => Request::Stream(send_body(body)?),
-        (Verb::Send, Version::V03) => Request::Send(v03::rest::read_send_params(body)?),
-        (Verb::Stream, Version::V03) => Request::Stream(v03::rest::read_send_params(body)?),
+        (Verb::Send, Version::V1) => Request::Send(Box::new(send_body(body)?)),
+        (Verb::Stream, Version::V1) => Request::Stream(Box::new(send_body(body)?)),
+        (Verb::Send, Version::V03) => Request::Send(Box::new(v03::rest::read_send_params(body)?)),
+        (Verb::Stream, Version::V03) => Request::Stream(Box::new(v03::rest::read_send_params(body)?)),
         (Verb::Get(id), version) => {
             let mut request = GetTaskRequest { id: (&**id).into(), ..GetTaskRequest::default() };
             for (name, value) in query(parts) {
@@ -285,7 +285,7 @@ fn read(parts: &Parts, version: Version, verb: &Verb<'_>, body: &[u8], alias: bo
                 Version::V1 => codec::decode(body)?,
                 Version::V03 => v03::rest::read_push_set_params(body)?,
             };
-            let config = TaskPushNotificationConfig { task_id: (&**task).into(), ..config };
+            let config = Box::new(TaskPushNotificationConfig { task_id: (&**task).into(), ..config });
             if alias { Request::PushCreateBearer(config) } else { Request::PushCreate(config) }
         }
         (Verb::PushList(task), _) => Request::PushList(ListTaskPushNotificationConfigsRequest {

@@ -1,5 +1,6 @@
 //! Streams as server-sent events. The number of an event is its id.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use futures_util::stream;
 use http::{HeaderValue, Response, header};
 use nuncio_protocol::Error;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::body::Body;
 use super::rpc::Envelope;
@@ -28,12 +29,13 @@ pub(crate) fn response(
         subscription,
         envelope,
         beat,
-        closing: app.closing.clone(),
+        closing: Box::pin(app.closing.clone().cancelled_owned()),
         batch: Vec::new(),
         over: false,
         _place: place,
     };
-    let body = stream::unfold(state, async |mut state| state.next().await.map(|bytes| (bytes, state)));
+    // Boxed, because it is handed back and forth with every piece.
+    let body = stream::unfold(Box::new(state), async |mut state| state.next().await.map(|bytes| (bytes, state)));
     event_stream(Body::Stream(Box::pin(body)))
 }
 
@@ -64,7 +66,7 @@ struct Streaming {
     subscription: Subscription,
     envelope: Envelope,
     beat: Interval,
-    closing: CancellationToken,
+    closing: Pin<Box<WaitForCancellationFutureOwned>>,
     batch: Vec<Arc<Event>>,
     over: bool,
     _place: StreamPlace,
@@ -80,7 +82,7 @@ impl Streaming {
             biased;
             next = self.subscription.next(&mut self.batch) => next,
             _ = self.beat.tick() => return Some(Bytes::from_static(b": keep-alive\n")),
-            () = self.closing.cancelled() => return None,
+            () = self.closing.as_mut() => return None,
         };
         match next {
             Ok(false) => None,

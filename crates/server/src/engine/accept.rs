@@ -31,7 +31,7 @@ impl Engine {
     pub async fn send(self: &Arc<Self>, call: &Call, request: SendMessageRequest) -> Result<Sent, Error> {
         Error::check(request.violations())?;
         let (engine, call) = (self.clone(), call.clone());
-        carry_through(async move { engine.accept(&call, request).await }).await
+        carry_through(Box::pin(async move { engine.accept(&call, request).await })).await
     }
 
     async fn accept(self: &Arc<Self>, call: &Call, request: SendMessageRequest) -> Result<Sent, Error> {

@@ -15,12 +15,12 @@ impl Engine {
     /// Cancels a task of the caller and returns it. Once begun it is carried through.
     pub async fn cancel(self: &Arc<Self>, call: &Call, id: &TaskId) -> Result<TaskJson, Error> {
         let (engine, call, id) = (self.clone(), call.clone(), id.clone());
-        carry_through(async move {
+        carry_through(Box::pin(async move {
             match engine.is_shared() {
                 true => engine.cancel_anywhere(&call, &id).await,
                 false => engine.cancel_now(&call, &id).await,
             }
-        })
+        }))
         .await
     }
 

@@ -77,14 +77,14 @@ pub(crate) fn read(app: &App, path: &str, request: &jsonrpc::Request<'_>) -> Res
         return Ok((Request::NoPush(operation), None));
     }
     let read = match &*request.method {
-        "SendMessage" if streams => Request::Stream(draft::read_send(json)?),
-        "StreamMessage" | "SendStreamingMessage" => Request::Stream(draft::read_send(json)?),
+        "SendMessage" if streams => Request::Stream(Box::new(draft::read_send(json)?)),
+        "StreamMessage" | "SendStreamingMessage" => Request::Stream(Box::new(draft::read_send(json)?)),
         "Resubscribe" | "SubscribeToTask" => {
             let id = draft::read_names(json)?.task;
             Request::Subscribe(SubscribeToTaskRequest { id, ..SubscribeToTaskRequest::default() })
         }
         _ if streams => return Err(unknown()),
-        "SendMessage" => Request::Send(draft::read_send(json)?),
+        "SendMessage" => Request::Send(Box::new(draft::read_send(json)?)),
         "GetTask" => {
             let wanted: GetTaskRequest =
                 GetTaskRequest { id: draft::read_names(json)?.task, ..request.params().unwrap_or_default() };
@@ -98,7 +98,7 @@ pub(crate) fn read(app: &App, path: &str, request: &jsonrpc::Request<'_>) -> Res
             return Ok((Request::List(page(&listing)), Some(listing)));
         }
         "SetTaskPushNotificationConfig" | "CreateTaskPushNotificationConfig" => {
-            Request::PushCreate(draft::read_push_config(json)?)
+            Request::PushCreate(Box::new(draft::read_push_config(json)?))
         }
         "ListTaskPushNotificationConfigs" | "ListTaskPushNotificationConfig" => {
             let task_id = draft::read_names(json)?.task;

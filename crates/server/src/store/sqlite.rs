@@ -42,8 +42,8 @@ use super::{
     Append, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig,
     Scope, Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
+use super::finished::Finished;
 use error::At;
-use head::Heads;
 use herald::Herald;
 use queue::Queue;
 use read::Readers;
@@ -82,13 +82,15 @@ pub struct SqliteOptions {
     pub durability: Durability,
     /// How many reads may run at once.
     pub readers: usize,
+    /// How many bytes of finished tasks are kept in memory for those who get them again.
+    pub cache: usize,
     /// Hears of every transaction.
     pub on_commit: Option<OnCommit>,
 }
 
 impl Default for SqliteOptions {
     fn default() -> Self {
-        Self { durability: Durability::Full, readers: 8, on_commit: None }
+        Self { durability: Durability::Full, readers: 8, cache: 32 << 20, on_commit: None }
     }
 }
 
@@ -96,6 +98,7 @@ impl Default for SqliteOptions {
 pub struct SqliteStore {
     queue: Arc<Queue<Job>>,
     readers: Arc<Readers>,
+    finished: Arc<Finished>,
     done: watch::Receiver<bool>,
     writer: Option<JoinHandle<()>>,
 }
@@ -108,23 +111,23 @@ impl SqliteStore {
         let opened = open::open(path, options.durability, &at)?;
         let last_place = trim::last_place(&opened.writer).map_err(|error| at.sql(&error))?;
         let queue = Arc::new(Queue::new());
-        let (done, finished) = watch::channel(false);
+        let (done, over) = watch::channel(false);
         let readers = Arc::new(Readers::new(opened.path, at.clone(), options.readers));
+        let finished = Arc::new(Finished::new(options.cache));
         let writer = Writer {
             db: opened.writer,
             at: at.clone(),
             last_place,
-            heads: Heads::default(),
+            finished: finished.clone(),
             on_commit: options.on_commit,
             queue: queue.clone(),
             done,
             herald: Herald::start(),
-            failing: false,
             lock: opened.lock,
         };
         let thread = thread::Builder::new().name("nuncio-store".into());
         let writer = thread.spawn(move || writer.run()).map_err(|error| at.io(&error))?;
-        Ok(Self { queue, readers, done: finished, writer: Some(writer) })
+        Ok(Self { queue, readers, finished, done: over, writer: Some(writer) })
     }
 
     /// Stands in line for the writer and waits for the answer.
@@ -184,8 +187,16 @@ impl Store for SqliteStore {
     }
 
     async fn task(&self, scope: &Scope, id: &TaskId) -> Result<Option<TaskRow>, StoreError> {
+        let began = match self.finished.find(scope, id) {
+            Ok(row) => return Ok(Some(row)),
+            Err(began) => began,
+        };
         let (scope, id) = (scope.clone(), id.clone());
-        self.readers.read(move |db| read::task(db, &scope, &id)).await
+        let row = self.readers.read(move |db| read::task(db, &scope, &id)).await?;
+        if let Some(row) = &row {
+            self.finished.keep(began, row);
+        }
+        Ok(row)
     }
 
     async fn task_by_key(&self, key: TaskKey) -> Result<Option<TaskRow>, StoreError> {

@@ -86,13 +86,13 @@ fn operation(method: &str, version: Version) -> Operation {
 
 fn request(operation: Operation, body: Bytes) -> Result<Request, Error> {
     Ok(match operation {
-        Operation::Send => Request::Send(read::<v1::SendMessageRequest, _>(body)?),
-        Operation::Stream => Request::Stream(read::<v1::SendMessageRequest, _>(body)?),
+        Operation::Send => Request::Send(Box::new(read::<v1::SendMessageRequest, _>(body)?)),
+        Operation::Stream => Request::Stream(Box::new(read::<v1::SendMessageRequest, _>(body)?)),
         Operation::Get => Request::Get(read::<v1::GetTaskRequest, _>(body)?),
         Operation::List => Request::List(read::<v1::ListTasksRequest, _>(body)?),
         Operation::Cancel => Request::Cancel(read::<v1::CancelTaskRequest, _>(body)?),
         Operation::Subscribe => Request::Subscribe(read::<v1::SubscribeToTaskRequest, _>(body)?),
-        Operation::PushCreate => Request::PushCreate(read::<v1::TaskPushNotificationConfig, _>(body)?),
+        Operation::PushCreate => Request::PushCreate(Box::new(read::<v1::TaskPushNotificationConfig, _>(body)?)),
         Operation::PushGet => {
             let request: TaskPushNotificationConfigRequest = read::<v1::GetTaskPushNotificationConfigRequest, _>(body)?;
             // In 0.3 the first one is meant; here it is a mistake.
@@ -109,12 +109,12 @@ fn request(operation: Operation, body: Bytes) -> Result<Request, Error> {
 
 fn request_v03(operation: Operation, body: Bytes) -> Result<Request, Error> {
     Ok(match operation {
-        Operation::Send => Request::Send(read::<v03::SendMessageRequest, _>(body)?),
-        Operation::Stream => Request::Stream(read::<v03::SendMessageRequest, _>(body)?),
+        Operation::Send => Request::Send(Box::new(read::<v03::SendMessageRequest, _>(body)?)),
+        Operation::Stream => Request::Stream(Box::new(read::<v03::SendMessageRequest, _>(body)?)),
         Operation::Get => Request::Get(read::<v03::GetTaskRequest, _>(body)?),
         Operation::Cancel => Request::Cancel(read::<v03::CancelTaskRequest, _>(body)?),
         Operation::Subscribe => Request::Subscribe(read::<v03::TaskSubscriptionRequest, _>(body)?),
-        Operation::PushCreate => Request::PushCreate(read::<v03::CreateTaskPushNotificationConfigRequest, _>(body)?),
+        Operation::PushCreate => Request::PushCreate(Box::new(read::<v03::CreateTaskPushNotificationConfigRequest, _>(body)?)),
         Operation::PushGet => Request::PushGet(read::<v03::GetTaskPushNotificationConfigRequest, _>(body)?),
         Operation::PushList => Request::PushList(read::<v03::ListTaskPushNotificationConfigRequest, _>(body)?),
         Operation::PushDelete => Request::PushDelete(read::<v03::DeleteTaskPushNotificationConfigRequest, _>(body)?),

@@ -38,28 +38,40 @@ impl Handle {
 
     /// Waits until the task ends or waits for the caller.
     pub async fn settled(&self) -> Result<TaskJson, Error> {
-        let from = self.from;
-        let settled = |seq: Seq, state: TaskState| seq >= from && (state.is_terminal() || state.is_interrupted());
-        let (seq, state) = self.live.committed();
-        let at_once = settled(seq, state);
-        if !at_once && let Err(error) = self.live.wait(settled).await {
+        let settled = |seq, state| self.is_settled(seq, state);
+        if let Err(error) = self.live.wait(settled).await {
             if self.engine.is_shared() {
                 return Box::pin(self.engine.settled_elsewhere(&self.live, settled)).await;
             }
             return Err(append_error(&error));
         }
-        let task = match self.engine.current(&self.live).await {
+        match self.engine.current(&self.live).await {
             Err(_) if self.engine.is_shared() => {
-                return Box::pin(self.engine.settled_elsewhere(&self.live, settled)).await;
+                Box::pin(self.engine.settled_elsewhere(&self.live, settled)).await
             }
+            task => task,
+        }
+    }
+
+    /// The task, if it ended or waits for the caller before anybody could wait for that.
+    pub async fn settled_already(&self) -> Result<Option<TaskJson>, Error> {
+        let (seq, state) = self.live.committed();
+        if !self.is_settled(seq, state) {
+            return Ok(None);
+        }
+        let task = match self.engine.current(&self.live).await {
+            // Another server may have it by now: whoever waits for it finds out.
+            Err(_) if self.engine.is_shared() => return Ok(None),
             task => task?,
         };
-        if at_once {
-            // Those who ask at the same time come first, so that the answers leave together: waking each reader by
-            // itself costs more than all else that is left to do.
-            tokio::task::yield_now().await;
-        }
-        Ok(task)
+        // Those who ask at the same time come first, so that the answers leave together: waking each reader by
+        // itself costs more than all else that is left to do.
+        tokio::task::yield_now().await;
+        Ok(Some(task))
+    }
+
+    fn is_settled(&self, seq: Seq, state: TaskState) -> bool {
+        seq >= self.from && (state.is_terminal() || state.is_interrupted())
     }
 
     /// The task as it is now.

@@ -134,6 +134,7 @@ fn change(
             (log::snapshot(batch, first.task, body)?, number(seq))
         }
     };
+    batch.changed_finished |= old.state.is_final();
     let fence = (old.epoch, number(old.seq));
     let changed = batch.hot.change.execute((
         first.task.0,

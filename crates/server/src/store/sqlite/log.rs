@@ -4,7 +4,7 @@ use bytes::Bytes;
 use rusqlite::Connection;
 
 use super::super::packed::{CutOff, Found, pack};
-use super::super::{LogEvent, Seq, TaskKey};
+use super::super::{LogEvent, NewTask, Seq, TaskKey};
 use super::writer::Batch;
 use super::{number, read};
 
@@ -16,8 +16,8 @@ pub(super) const NOWHERE: i64 = i64::MAX;
 
 /// The next free place. Places are never used twice while the process lives, whatever is undone.
 pub(super) fn next_place(batch: &mut Batch<'_>) -> i64 {
-    *batch.last_place += 1;
-    *batch.last_place
+    batch.last_place += 1;
+    batch.last_place
 }
 
 /// Writes neighbouring events of one task from number `seq` on, in as few rows as their size allows.
@@ -28,7 +28,7 @@ pub(super) fn events<'a>(
     mut seq: Seq,
     bodies: impl Iterator<Item = &'a Bytes>,
 ) -> rusqlite::Result<i64> {
-    let first = *batch.last_place + 1;
+    let first = batch.last_place + 1;
     let mut bodies = bodies.peekable();
     while bodies.peek().is_some() {
         batch.packed.clear();
@@ -45,10 +45,21 @@ pub(super) fn events<'a>(
     Ok(first)
 }
 
-/// Writes event 1 at the place that is the key of its task.
-pub(super) fn first_event(batch: &mut Batch<'_>, task: TaskKey, event: &[u8]) -> rusqlite::Result<()> {
+/// Packs event 1, and of those that come with it as many as the row takes. Returns how many they are.
+pub(super) fn pack_first(batch: &mut Batch<'_>, task: &NewTask) -> usize {
     batch.packed.clear();
-    pack(&mut batch.packed, event);
+    pack(&mut batch.packed, &task.body);
+    let mut early = task.early.iter();
+    while batch.packed.len() < ROW_BYTES
+        && let Some(event) = early.next()
+    {
+        pack(&mut batch.packed, &event.body);
+    }
+    task.early.len() - early.len()
+}
+
+/// Writes what [`pack_first`] has packed at the place that is the key of its task.
+pub(super) fn first_row(batch: &mut Batch<'_>, task: TaskKey) -> rusqlite::Result<()> {
     batch.hot.log.execute((task.0, task.0, 1, &*batch.packed))?;
     Ok(())
 }
@@ -87,9 +98,11 @@ pub(super) fn read(
     let start: Option<i64> = start.query_row((task.0, next), |row| row.get(0))?;
     if start.is_none() {
         let mut second = db.prepare_cached(
-            "SELECT s.seq, s.body FROM task AS t JOIN log AS s ON s.place = t.second WHERE t.key = ?1",
+            "SELECT s.seq, s.body FROM task AS t JOIN log AS s ON s.place = t.second
+             WHERE t.key = ?1 AND (t.second <> t.key OR ?2)",
         )?;
-        take(&mut found, second.query([task.0])?)?;
+        // It may stand with the first, which is read already if that was asked for.
+        take(&mut found, second.query((task.0, after > 0))?)?;
     }
     let mut rest = db.prepare_cached(
         "SELECT seq, body FROM log INDEXED BY log_by_task WHERE task = ?1 AND seq > 2 AND seq >= ?2 ORDER BY seq",

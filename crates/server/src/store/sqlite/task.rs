@@ -1,6 +1,6 @@
 //! Creating and claiming tasks: writes with an answer.
 
-use super::super::{Claim, Created, Lease, NewTask, StoreError, TaskKey};
+use super::super::{Claim, Created, Lease, NewTask, Seq, StoreError, TaskKey};
 use super::append::{find_key, remember};
 use super::head::Head;
 use super::writer::Batch;
@@ -13,19 +13,25 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> rusqlite::Result<
         return Ok(Ok(Created::Known(known, seq)));
     }
     let key = log::next_place(batch);
-    // Right behind it stand its snapshot and its second event, if it comes with them.
+    // Right behind it stand its snapshot and the events that it comes with, as far as the first row does not hold them.
     let mut behind = key + 1..;
     let snapshot = task.snapshot().and_then(|(seq, _)| Some((behind.next()?, number(seq))));
     let snapshot = snapshot.unwrap_or((log::NOWHERE, 0));
-    let second = if task.early.is_empty() { log::NOWHERE } else { behind.start };
+    let packed = log::pack_first(batch, task);
+    let second = match (packed, task.early.len()) {
+        (_, 0) => log::NOWHERE,
+        (0, _) => behind.start,
+        _ => key,
+    };
     if !insert(batch, key, task, second, snapshot)? {
         return Ok(Err(batch.at.failed("the task id exists")));
     }
-    log::first_event(batch, TaskKey(key), &task.body)?;
+    log::first_row(batch, TaskKey(key))?;
     if let Some((_, body)) = task.snapshot() {
         log::snapshot(batch, TaskKey(key), body)?;
     }
-    log::events(batch, TaskKey(key), 2, task.early.iter().map(|event| &event.body))?;
+    let rest = task.early[packed..].iter().map(|event| &event.body);
+    log::events(batch, TaskKey(key), 2 + packed as Seq, rest)?;
     if let Some(used) = &task.key {
         remember(batch.db, &task.scope, &used.key, (TaskKey(key), 1, task.at))?;
     }
@@ -82,5 +88,7 @@ pub(super) fn claim(
     if update.execute((task.0, epoch, retry, &*lease.node))? == 0 {
         return Ok(Claim::Lost);
     }
-    Ok(read::task_by_key(batch.db, task)?.map_or(Claim::Lost, |row| Claim::Taken(Box::new(row))))
+    let row = read::task_by_key(batch.db, task)?;
+    batch.changed_finished |= row.as_ref().is_some_and(|row| row.state.is_final());
+    Ok(row.map_or(Claim::Lost, |row| Claim::Taken(Box::new(row))))
 }

@@ -55,6 +55,7 @@ pub(super) fn remove(batch: &mut Batch<'_>, keys: &[TaskKey], before: Micros) ->
             batch.db.prepare_cached(sql)?.execute([key.0])?;
         }
         batch.count(scope, state, -1);
+        batch.changed_finished = true;
         removed += 1;
     }
     Ok(removed)

@@ -9,9 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
+use super::super::finished::Finished;
 use super::super::{Append, AppendError, Scope, Seq, State, StoreError};
 use super::error::At;
 use super::head::Heads;
@@ -80,19 +81,21 @@ where
     }
 }
 
-/// A transaction in the making.
+/// The transaction in the making, and what goes on from one to the next.
 pub(super) struct Batch<'a> {
     pub(super) db: &'a Connection,
-    pub(super) at: &'a At,
+    pub(super) at: At,
     pub(super) hot: Hot<'a>,
-    pub(super) heads: &'a mut Heads,
+    pub(super) heads: Heads,
     /// The last place of the log that was handed out.
-    pub(super) last_place: &'a mut i64,
+    pub(super) last_place: i64,
     /// Where events are packed, kept for its room.
     pub(super) packed: Vec<u8>,
     /// How the number of tasks per caller and state changes; written once, at the end.
     tally: Map<(Scope, State), i64>,
     pub(super) events: usize,
+    /// Whether a finished task was removed, or changed against all rules.
+    pub(super) changed_finished: bool,
     told: Vec<Told>,
 }
 
@@ -104,21 +107,55 @@ pub(super) struct Told {
     refused: Option<AppendError>,
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    fn new(db: &'a Connection, at: At, last_place: i64) -> rusqlite::Result<Self> {
+        Ok(Self {
+            db,
+            at,
+            hot: Hot::new(db)?,
+            heads: Heads::default(),
+            last_place,
+            packed: Vec::new(),
+            tally: Map::default(),
+            events: 0,
+            changed_finished: false,
+            told: Vec::new(),
+        })
+    }
+
     pub(super) fn count(&mut self, scope: Scope, state: State, change: i64) {
         *self.tally.entry((scope, state)).or_default() += change;
     }
 
-    /// Writes what is written once per transaction.
-    fn finish(mut self) -> rusqlite::Result<(usize, Vec<Told>)> {
-        let mut upsert = self.db.prepare_cached(
-            "INSERT INTO tally (tenant, owner, state, n) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET n = n + excluded.n",
-        )?;
-        for ((scope, state), change) in self.tally.drain().filter(|(_, change)| *change != 0) {
-            upsert.execute((&*scope.tenant, &*scope.owner, state.0, change))?;
+    /// One transaction. It is undone as a whole when any statement or the commit fails.
+    fn transact(&mut self, steps: &mut [Step]) -> rusqlite::Result<(usize, Vec<Told>)> {
+        (self.events, self.changed_finished, self.told) = (0, false, Vec::new());
+        self.tally.clear();
+        let done = self.steps(steps);
+        if done.is_err() && !self.db.is_autocommit() {
+            // Where even this fails, the next transaction cannot begin and says so.
+            let _ = self.hot.rollback.execute([]);
         }
-        Ok((self.events, self.told))
+        done.map(|()| (self.events, mem::take(&mut self.told)))
+    }
+
+    fn steps(&mut self, steps: &mut [Step]) -> rusqlite::Result<()> {
+        self.hot.begin.execute([])?;
+        for (step, work) in steps.iter_mut().enumerate() {
+            match work {
+                Step::Ask(ask) => ask.run(self)?,
+                Step::Appends(appends) => {
+                    append::appends(self, appends, |batch, index, refused| {
+                        batch.told.push(Told { step, index, refused });
+                    })?;
+                }
+            }
+        }
+        for ((scope, state), change) in self.tally.drain().filter(|(_, change)| *change != 0) {
+            self.hot.tally.execute((&*scope.tenant, &*scope.owner, state.0, change))?;
+        }
+        self.hot.commit.execute([])?;
+        Ok(())
     }
 }
 
@@ -128,48 +165,71 @@ enum Step {
     Ask(Box<dyn Ask>),
 }
 
-/// The state of the writing thread.
+/// What the writing thread begins with.
 pub(super) struct Writer {
     pub(super) db: Connection,
     pub(super) at: At,
     pub(super) last_place: i64,
-    pub(super) heads: Heads,
+    /// What readers take for unchangeable.
+    pub(super) finished: Arc<Finished>,
     pub(super) on_commit: Option<OnCommit>,
     pub(super) queue: Arc<Queue<Job>>,
     /// Set when the last batch is through.
     pub(super) done: watch::Sender<bool>,
     pub(super) herald: Herald,
-    /// Whether the last batch failed, so that trouble is logged when it begins and when it ends.
-    pub(super) failing: bool,
     /// Held as long as this thread may write.
     pub(super) lock: File,
 }
 
 impl Writer {
-    pub(super) fn run(mut self) {
-        let _end = End { queue: self.queue.clone(), done: self.done.clone(), herald: self.herald.clone() };
+    pub(super) fn run(self) {
+        let Self { db, at, last_place, finished, on_commit, queue, done, herald, lock } = self;
+        let _end = End { queue: queue.clone(), done, herald: herald.clone() };
+        match Batch::new(&db, at, last_place) {
+            Ok(batch) => Desk { batch, finished, on_commit, herald, failing: false }.serve(&queue),
+            Err(error) => tracing::error!(%error, "the store cannot write"),
+        }
+        // Leaves one tidy file behind. Without it the next opening reads the log instead.
+        let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let _ = db.close();
+        drop(lock);
+    }
+}
+
+/// Where writes are carried out, batch by batch.
+struct Desk<'a> {
+    batch: Batch<'a>,
+    finished: Arc<Finished>,
+    on_commit: Option<OnCommit>,
+    herald: Herald,
+    /// Whether the last batch failed, so that trouble is logged when it begins and when it ends.
+    failing: bool,
+}
+
+impl Desk<'_> {
+    fn serve(&mut self, queue: &Queue<Job>) {
         let mut jobs = Vec::with_capacity(BATCH);
         let (mut enough, mut patience) = (0, Duration::ZERO);
-        while self.queue.wait(enough, patience) {
+        while queue.wait(enough, patience) {
             // Whoever woke this thread is most likely not done.
             thread::yield_now();
-            enough = self.queue.take(BATCH, BATCH_BYTES, Job::weight, &mut jobs);
+            enough = queue.take(BATCH, BATCH_BYTES, Job::weight, &mut jobs);
             let started = Instant::now();
             self.batch(steps(jobs.drain(..)));
             patience = (started.elapsed() / 4).min(LONGEST_WAIT);
         }
-        // Leaves one tidy file behind. Without it the next opening reads the log instead.
-        let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        let _ = self.db.close();
-        drop(self.lock);
     }
 
     fn batch(&mut self, mut steps: Vec<Step>) {
         let started = Instant::now();
-        match self.transact(&mut steps) {
+        match self.batch.transact(&mut steps) {
             Ok((events, told)) => {
                 if mem::take(&mut self.failing) {
                     tracing::info!("the store writes again");
+                }
+                // Before anybody hears of it.
+                if self.batch.changed_finished {
+                    self.finished.forget_all();
                 }
                 if let Some(hook) = &self.on_commit {
                     hook(events, started.elapsed());
@@ -177,8 +237,8 @@ impl Writer {
                 self.herald.tell(move || succeed(steps, told));
             }
             Err(error) => {
-                self.heads.forget_all();
-                let error = self.at.sql(&error);
+                self.batch.heads.forget_all();
+                let error = self.batch.at.sql(&error);
                 if !mem::replace(&mut self.failing, true) {
                     tracing::error!(%error, "the store cannot write");
                 }
@@ -194,35 +254,6 @@ impl Writer {
                 }
             }
         }
-    }
-
-    /// One transaction. It is undone as a whole when any statement or the commit fails.
-    fn transact(&mut self, steps: &mut [Step]) -> rusqlite::Result<(usize, Vec<Told>)> {
-        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut batch = Batch {
-            db: &tx,
-            at: &self.at,
-            hot: Hot::new(&tx)?,
-            heads: &mut self.heads,
-            last_place: &mut self.last_place,
-            packed: Vec::new(),
-            tally: Map::default(),
-            events: 0,
-            told: Vec::new(),
-        };
-        for (step, work) in steps.iter_mut().enumerate() {
-            match work {
-                Step::Ask(ask) => ask.run(&mut batch)?,
-                Step::Appends(appends) => {
-                    append::appends(&mut batch, appends, |batch, index, refused| {
-                        batch.told.push(Told { step, index, refused });
-                    })?;
-                }
-            }
-        }
-        let (events, told) = batch.finish()?;
-        tx.commit()?;
-        Ok((events, told))
     }
 }
 

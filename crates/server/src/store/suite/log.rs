@@ -40,7 +40,10 @@ pub async fn a_task_can_come_with_its_next_events(store: Arc<dyn Store>) {
     let mut works = task("works");
     works.early = vec![early(2, Some(WORKING), None)];
     let expected = [(&done, 4, COMPLETED, 4, Some("whole")), (&asks, 3, INPUT_REQUIRED, 3, Some("rests"))];
-    let expected = expected.into_iter().chain([(&works, 2, WORKING, 0, None)]);
+    let mut large = task("large");
+    large.body = Bytes::from("x".repeat(40_000));
+    large.early = vec![early(2, Some(WORKING), None)];
+    let expected = expected.into_iter().chain([(&works, 2, WORKING, 0, None), (&large, 2, WORKING, 0, None)]);
     for (task, seq, state, snapshot_seq, snapshot) in expected {
         let task_key = create(&*store, task.clone()).await;
         let row = store.task(&task.scope, &task.id).await.unwrap().unwrap();
@@ -61,7 +64,7 @@ pub async fn a_task_can_come_with_its_next_events(store: Arc<dyn Store>) {
         }
     }
     let page = store.list(all(alice())).await.unwrap();
-    assert_eq!((page.total, page.tasks.len()), (3, 3));
+    assert_eq!((page.total, page.tasks.len()), (4, 4));
     assert!(store.abandoned("other", 9).await.unwrap().is_empty());
 }
 
