@@ -25,7 +25,7 @@ use crate::artifact::Artifacts;
 use crate::bus::{Bus, Local};
 use crate::metrics::Metrics;
 use crate::push::{Desk, PushOptions};
-use crate::store::{AppendError, Lease, Micros, Node, Store, StoreError, TaskKey};
+use crate::store::{AppendError, Lease, Micros, Node, Scope, Store, StoreError, TaskKey};
 
 mod accept;
 pub mod approval;
@@ -47,6 +47,7 @@ mod subscribe;
 #[cfg(test)]
 mod tests;
 pub mod turn;
+mod turnstile;
 mod webhook;
 
 pub use accept::{Handle, Sent};
@@ -62,6 +63,7 @@ use hub::Hub;
 use live::Ties;
 use roster::Roster;
 use schedule::Schedule;
+use turnstile::Turnstiles;
 
 /// What clients see of an agent's inner life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,9 +184,9 @@ pub struct Engine {
     /// The other servers on the same store, if there can be any.
     pub(crate) cluster: Option<Arc<Cluster>>,
     /// Sends with the same key are decided one after the other.
-    keys: Vec<tokio::sync::Mutex<()>>,
+    keys: Turnstiles<(Scope, Arc<str>)>,
     /// Webhooks of the same task are registered one after the other.
-    hooks: Vec<tokio::sync::Mutex<()>>,
+    hooks: Turnstiles<TaskKey>,
     /// Tasks of this node that the store took no end for, each with the lease it was held under: they
     /// are taken up again.
     stranded: Mutex<HashMap<TaskKey, i64>>,
@@ -219,8 +221,8 @@ impl Engine {
             schedule,
             node: uuid::Uuid::new_v4().to_string().into(),
             cluster,
-            keys: (0..64).map(|_| tokio::sync::Mutex::default()).collect(),
-            hooks: (0..64).map(|_| tokio::sync::Mutex::default()).collect(),
+            keys: Turnstiles::default(),
+            hooks: Turnstiles::default(),
             stranded: Mutex::default(),
             queueing: tokio::sync::RwLock::default(),
             draining: AtomicBool::new(false),

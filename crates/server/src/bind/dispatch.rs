@@ -223,7 +223,9 @@ async fn carry_out(app: &App, call: Call, request: Request, note: Option<&mut No
             Ok(Outcome::Answer(Answer::Task(canceled?)))
         }
         Request::Subscribe(request) => Box::pin(subscribe(app, &call, &request)).await,
-        Request::PushCreate(config) => Ok(Answer::Push(Box::pin(app.engine.put_webhook(&call, &config, false)).await?).into()),
+        Request::PushCreate(config) => {
+            Ok(Answer::Push(Box::pin(app.engine.put_webhook(&call, &config, false)).await?).into())
+        }
         Request::PushCreateBearer(config) => {
             Ok(Answer::Push(Box::pin(app.engine.put_webhook(&call, &config, true)).await?).into())
         }

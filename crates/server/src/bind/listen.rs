@@ -1,8 +1,8 @@
 //! Connections: how many, for how long, and how they end.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -21,9 +21,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::App;
 use super::http::handle;
 use super::wire::Wire;
-use super::App;
 use crate::auth::Proven;
 
 /// How often connections are looked at.

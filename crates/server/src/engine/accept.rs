@@ -1,6 +1,5 @@
 //! What a message means: a new task, the next turn of one, or an answer to a running one.
 
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use nuncio_protocol::{ContextId, Error, ErrorKind, Message, Metadata, SendMessageRequest, TaskId};
@@ -47,7 +46,7 @@ impl Engine {
         push.as_ref().map_or(Ok(()), |push| self.check_inline(push))?;
         let key = self.idempotency_key(call, &message)?;
         let _turnstile = match &key {
-            Some(key) => Some(self.keys[self.stripe(&call.scope, key)].lock().await),
+            Some(key) => Some(self.keys.pass((call.scope.clone(), key.key.clone())).await),
             None => None,
         };
         if let Some(key) = &key
@@ -179,11 +178,6 @@ impl Engine {
             (None, IdempotentSend::Key) => return Ok(None),
         };
         Ok(Some(IdempotencyKey { key, since: now() - micros(KEY_LIFE) }))
-    }
-
-    pub(super) fn stripe(&self, scope: &Scope, key: &IdempotencyKey) -> usize {
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((scope, &key.key));
-        usize::try_from(hash % 64).unwrap_or_default()
     }
 }
 

@@ -19,6 +19,13 @@ pub struct Event {
     pub(super) state: Option<TaskState>,
     /// The whole task with it, where a turn ends or rests.
     pub(super) snapshot: Option<Bytes>,
+    /// Apart, because most events are never asked for in another form.
+    forms: OnceLock<Box<Forms>>,
+}
+
+/// The other forms, as far as somebody has asked for them.
+#[derive(Debug, Default)]
+struct Forms {
     v03: OnceLock<Bytes>,
     v03_rest: OnceLock<Bytes>,
     proto: OnceLock<Bytes>,
@@ -27,16 +34,11 @@ pub struct Event {
 
 impl Event {
     pub(crate) fn new(seq: Seq, body: Bytes) -> Self {
-        Self {
-            seq,
-            body,
-            state: None,
-            snapshot: None,
-            v03: OnceLock::new(),
-            v03_rest: OnceLock::new(),
-            proto: OnceLock::new(),
-            proto_v03: OnceLock::new(),
-        }
+        Self { seq, body, state: None, snapshot: None, forms: OnceLock::new() }
+    }
+
+    fn forms(&self) -> &Forms {
+        self.forms.get_or_init(Box::default)
     }
 
     /// An event that is written here.
@@ -46,7 +48,7 @@ impl Event {
 
     /// The A2A 0.3 form, derived once for all readers.
     pub fn v03(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
-        lazily(&self.v03, &self.body, written(derive))
+        lazily(&self.forms().v03, &self.body, written(derive))
     }
 
     /// Another form, for readers so few that each derives it.
@@ -56,17 +58,19 @@ impl Event {
 
     /// The form of the 0.3 REST dialect, derived once for all readers.
     pub fn v03_rest(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
-        lazily(&self.v03_rest, &self.body, written(derive))
+        lazily(&self.forms().v03_rest, &self.body, written(derive))
     }
 
     /// The gRPC form, with what stands before a message there.
     pub(crate) fn proto(&self) -> Bytes {
-        lazily(&self.proto, &self.body, |event| framed(&proto::write::<proto::v1::StreamResponse, _>(event)))
+        lazily(&self.forms().proto, &self.body, |event| framed(&proto::write::<proto::v1::StreamResponse, _>(event)))
     }
 
     /// The same for 0.3.
     pub(crate) fn proto_v03(&self) -> Bytes {
-        lazily(&self.proto_v03, &self.body, |event| framed(&proto::write::<proto::v03::StreamResponse, _>(event)))
+        lazily(&self.forms().proto_v03, &self.body, |event| {
+            framed(&proto::write::<proto::v03::StreamResponse, _>(event))
+        })
     }
 }
 

@@ -114,8 +114,7 @@ impl Engine {
     pub(super) async fn store_webhook(&self, row: &TaskRow, config: PushConfig) -> Result<(), Error> {
         let desk = self.desk()?;
         // One at a time for a task, or many at once could pass the limit together.
-        let stripe = usize::try_from(row.key.0.rem_euclid(64)).unwrap_or_default();
-        let _turnstile = self.hooks[stripe].lock().await;
+        let _turnstile = self.hooks.pass(row.key).await;
         let all = self.store.pushes(row.key).await.map_err(|error| store_error(&error))?;
         let most = self.options.max_webhooks;
         if all.len() >= most && all.iter().all(|other| other.id != config.id) {

@@ -38,11 +38,11 @@ use bytes::Bytes;
 use nuncio_protocol::{PushId, TaskId};
 use tokio::sync::watch;
 
+use super::finished::Finished;
 use super::{
     Append, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig,
     Scope, Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
-use super::finished::Finished;
 use error::At;
 use herald::Herald;
 use queue::Queue;

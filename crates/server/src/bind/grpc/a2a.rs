@@ -114,7 +114,9 @@ fn request_v03(operation: Operation, body: Bytes) -> Result<Request, Error> {
         Operation::Get => Request::Get(read::<v03::GetTaskRequest, _>(body)?),
         Operation::Cancel => Request::Cancel(read::<v03::CancelTaskRequest, _>(body)?),
         Operation::Subscribe => Request::Subscribe(read::<v03::TaskSubscriptionRequest, _>(body)?),
-        Operation::PushCreate => Request::PushCreate(Box::new(read::<v03::CreateTaskPushNotificationConfigRequest, _>(body)?)),
+        Operation::PushCreate => {
+            Request::PushCreate(Box::new(read::<v03::CreateTaskPushNotificationConfigRequest, _>(body)?))
+        }
         Operation::PushGet => Request::PushGet(read::<v03::GetTaskPushNotificationConfigRequest, _>(body)?),
         Operation::PushList => Request::PushList(read::<v03::ListTaskPushNotificationConfigRequest, _>(body)?),
         Operation::PushDelete => Request::PushDelete(read::<v03::DeleteTaskPushNotificationConfigRequest, _>(body)?),

@@ -46,9 +46,7 @@ impl Handle {
             return Err(append_error(&error));
         }
         match self.engine.current(&self.live).await {
-            Err(_) if self.engine.is_shared() => {
-                Box::pin(self.engine.settled_elsewhere(&self.live, settled)).await
-            }
+            Err(_) if self.engine.is_shared() => Box::pin(self.engine.settled_elsewhere(&self.live, settled)).await,
             task => task,
         }
     }

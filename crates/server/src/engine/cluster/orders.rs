@@ -80,9 +80,9 @@ impl Engine {
         // Of sends with the same key, those that come by letter wait for those that came here, and the other way round.
         let turnstile = match &letter.key {
             None => None,
-            Some(key) => match self.keys[self.stripe(&live.scope, key)].try_lock() {
-                Ok(turnstile) => Some(turnstile),
-                Err(_) => return Ok(false),
+            Some(key) => match self.keys.try_pass((live.scope.clone(), key.key.clone())) {
+                None => return Ok(false),
+                passed => passed,
             },
         };
         if let Some(key) = &letter.key

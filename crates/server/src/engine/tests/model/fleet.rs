@@ -9,6 +9,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{config, on_crash, paused};
+use crate::agent::OnCrash;
+use story::Op;
 use world::World;
 
 proptest! {
@@ -32,4 +34,29 @@ proptest! {
             judge::judge(&world).await;
         });
     }
+}
+
+/// A sender with a key waited for its own letter when the task came to its own node.
+#[test]
+fn a_task_that_comes_to_the_sender_of_a_letter_brings_no_standstill() {
+    let send = |node, context, script: &str, key| Op::Send { node, context, script: script.into(), key };
+    let story = [
+        send(1, Some(0), "hold", Some(0)),
+        send(0, None, "", None),
+        send(0, Some(0), "sleep:53 complete sleep:30", None),
+        Op::Drain { node: 1, time: 0 },
+        Op::Sleep(20),
+        Op::Drain { node: 2, time: 0 },
+        Op::Kill { node: 2 },
+        Op::FollowUp { node: 0, task: 2, script: "y".into(), key: Some(1) },
+    ];
+    paused().block_on(async {
+        let mut world = World::new(OnCrash::Retry { max: 2 }, false, Duration::from_millis(7));
+        for _ in 0..3 {
+            world.add().await;
+        }
+        world.play(&story).await;
+        world.rest().await;
+        judge::judge(&world).await;
+    });
 }
