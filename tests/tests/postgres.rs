@@ -54,7 +54,7 @@ async fn webhooks_are_seen_and_servers_with_other_keys_refused() {
     let server = Server::configured(&yaml);
     let mut params = message("ask Which?");
     params["configuration"] = json!({
-        "taskPushNotificationConfig": { "id": "hook", "url": "http://127.0.0.1:1/", "token": "s3cret" },
+        "taskPushNotificationConfig": { "id": "hook", "url": "http://127.0.0.1:65000/", "token": "s3cret" },
     });
     let task = server.send_params(params).await;
     let task = id(&task).to_owned();
