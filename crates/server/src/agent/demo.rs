@@ -34,25 +34,26 @@ impl Agent for Demo {
         }
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
         let rest = rest.trim();
+        // Boxed, as all that is large: an echo would carry it along.
         match word {
-            "stream" => stream(turn, rest, true).await,
-            "burst" => stream(turn, rest, false).await,
-            "sleep" => sleep(turn, rest).await,
+            "stream" => Box::pin(stream(turn, rest, true)).await,
+            "burst" => Box::pin(stream(turn, rest, false)).await,
+            "sleep" => Box::pin(sleep(turn, rest)).await,
             "hold" if rest.is_empty() => wait(turn, LONGEST).await,
             "ask" if !rest.is_empty() => {
-                let answer = turn.ask(rest).await?;
+                let answer = Box::pin(turn.ask(rest)).await?;
                 turn.last_text(answer.text()).await
             }
             "approve" if !rest.is_empty() => {
-                let decision = turn.approve(rest).await?;
+                let decision = Box::pin(turn.approve(rest)).await?;
                 decided(turn, decision.approved).await
             }
             "think" if !rest.is_empty() => {
                 turn.think(rest).await?;
                 turn.last_text("thought").await
             }
-            "tool" if !rest.is_empty() => tool(turn, rest).await,
-            "file" => file(turn, rest).await,
+            "tool" if !rest.is_empty() => Box::pin(tool(turn, rest)).await,
+            "file" => Box::pin(file(turn, rest)).await,
             "usage" if rest.is_empty() => {
                 turn.usage(Usage {
                     input_tokens: 12,

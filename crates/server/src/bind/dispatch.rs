@@ -258,7 +258,7 @@ async fn send(
     let configuration = request.configuration.as_ref();
     let history = configuration.and_then(|c| c.history_length);
     let at_once = configuration.is_some_and(|c| c.return_immediately);
-    let handle = match app.engine.send(call, *request).await? {
+    let handle = match app.engine.send(call, request).await? {
         Sent::Message(message) => return Ok(Outcome::Answer(Answer::Message(message))),
         Sent::Task(handle) => handle,
     };
@@ -300,7 +300,7 @@ async fn stream(
     check_send(app, call, &request)?;
     // Before anything starts: whoever is told to come back must find that nothing was done.
     let place = app.stream_place(&call.caller)?;
-    match app.engine.send(call, *request).await? {
+    match app.engine.send(call, request).await? {
         Sent::Message(message) => Ok(Outcome::StreamOfOne(message)),
         Sent::Task(handle) => {
             put_down(note, &handle);

@@ -27,22 +27,28 @@ const LONGEST_ID: usize = 512;
 impl Engine {
     /// Takes a message. When this returns, the message is durable and its turn runs or waits. Once
     /// begun it is carried through, even if nobody waits for it any more.
-    pub async fn send(self: &Arc<Self>, call: &Call, request: SendMessageRequest) -> Result<Sent, Error> {
+    pub async fn send(
+        self: &Arc<Self>,
+        call: &Call,
+        request: impl Into<Box<SendMessageRequest>>,
+    ) -> Result<Sent, Error> {
+        let request = request.into();
         Error::check(request.violations())?;
-        let (engine, call) = (self.clone(), call.clone());
-        carry_through(Box::pin(async move { engine.accept(&call, request).await })).await
+        carry_through(Box::pin(self.clone().accept(call.clone(), request))).await
     }
 
-    async fn accept(self: &Arc<Self>, call: &Call, request: SendMessageRequest) -> Result<Sent, Error> {
+    async fn accept(self: Arc<Self>, call: Call, request: Box<SendMessageRequest>) -> Result<Sent, Error> {
+        let call = &call;
         if self.is_draining() {
             return Err(shutting_down());
         }
         self.check_tenant(&call.scope)?;
-        let mut message = request.message.ok_or_else(|| Error::invalid("message", "is required"))?;
+        let SendMessageRequest { message, configuration, metadata, .. } = *request;
+        let mut message = message.ok_or_else(|| Error::invalid("message", "is required"))?;
         check_ids(&message)?;
         self.check_parts(&message)?;
         self.keep_extensions(call, &mut message);
-        let push = request.configuration.and_then(|configuration| configuration.task_push_notification_config);
+        let push = configuration.and_then(|configuration| configuration.task_push_notification_config);
         push.as_ref().map_or(Ok(()), |push| self.check_inline(push))?;
         let key = self.idempotency_key(call, &message)?;
         let _turnstile = match &key {
@@ -58,7 +64,7 @@ impl Engine {
         }
         self.find_question(call, &mut message).await?;
         if message.task_id.is_empty() {
-            let served = self.choose(call, &request.metadata, &message).await?;
+            let served = self.choose(call, &metadata, &message).await?;
             if let Some(parts) = served.agent.answer(&message).await {
                 return Ok(Sent::Message(direct_answer(&message, parts)));
             }
@@ -66,7 +72,7 @@ impl Engine {
             if is_new_context {
                 message.context_id = ContextId::fresh();
             }
-            let arrival = Arrival::new(self, &call.scope, &served.name, &message, &request.metadata);
+            let arrival = Arrival::new(&self, &call.scope, &served.name, &message, &metadata);
             let refused = match served.agent.admit(&arrival).await {
                 Err(error) if self.is_for_a_task(&error) => Some(error.message.into_owned()),
                 admitted => admitted.map(|()| None)?,
@@ -78,7 +84,7 @@ impl Engine {
         check_follow_up(&row, &message)?;
         message.context_id = row.context_id.clone();
         if let Some(served) = self.roster.get(&row.agent) {
-            let arrival = Arrival::new(self, &call.scope, &served.name, &message, &request.metadata);
+            let arrival = Arrival::new(&self, &call.scope, &served.name, &message, &metadata);
             served.agent.admit(&arrival).await?;
         }
         if let Some(push) = push {

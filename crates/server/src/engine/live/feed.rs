@@ -127,18 +127,23 @@ impl Live {
 
     /// Waits until `until` says yes to the durable number and state.
     pub(crate) async fn wait(&self, until: impl Fn(Seq, TaskState) -> bool) -> Result<(), AppendError> {
+        let outcome = || {
+            let feed = self.feed.lock();
+            if until(feed.committed, feed.state) {
+                return Some(Ok(()));
+            }
+            feed.broken.clone().map(Err)
+        };
         loop {
+            // Most often it is so already, and always after the first wait but for who waits for more.
+            if let Some(outcome) = outcome() {
+                return outcome;
+            }
             let moved = self.moved.notified();
             tokio::pin!(moved);
             moved.as_mut().enable();
-            {
-                let feed = self.feed.lock();
-                if until(feed.committed, feed.state) {
-                    return Ok(());
-                }
-                if let Some(error) = &feed.broken {
-                    return Err(error.clone());
-                }
+            if let Some(outcome) = outcome() {
+                return outcome;
             }
             moved.await;
         }

@@ -133,3 +133,22 @@ async fn a_reader_of_a_task_that_is_removed_hears_it() {
         assert!(reader.next(&mut Vec::new()).await.is_err());
     }
 }
+
+#[tokio::test]
+async fn events_in_a_rush_are_read_together_and_a_first_one_at_once() {
+    let engine = engine(&Scripted::new(OnCrash::Fail), memory());
+    let script = format!("sleep:50 text sleep:50 {}", "text yield ".repeat(100));
+    let task = send(&engine, &script).await;
+    let mut reader = engine.subscribe(&call(), task.task_id(), Close::WhenOver, Over::Show).await.unwrap();
+    let (mut batches, mut batch) = (Vec::new(), Vec::new());
+    while reader.next(&mut batch).await.unwrap() {
+        batches.push(batch.drain(..).map(|event| event.seq).collect::<Vec<_>>());
+    }
+    let all: Vec<u64> = batches.concat();
+    assert!(all.is_sorted() && all.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{all:?}");
+    assert!(
+        batches[..2].iter().all(|batch| batch.len() == 1),
+        "what comes after a pause waits for nothing: {batches:?}"
+    );
+    assert!(batches.len() < all.len() / 2, "{} at {} times", all.len(), batches.len());
+}

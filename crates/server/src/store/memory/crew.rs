@@ -162,7 +162,7 @@ impl Log {
 
     fn load(&self, owner: &str) -> (usize, usize) {
         let Some(crew) = &self.crew else { return (0, 0) };
-        let own = |entry: &&Entry| *entry.row.scope.owner == *owner;
+        let own = |entry: &&Box<Entry>| *entry.row.scope.owner == *owner;
         let held = crew.leases.values().filter_map(|task| self.tasks.get(task));
         let running = held.filter(own).filter(|entry| crew.is_alive(&entry.node)).count();
         let active = self.active.iter().filter_map(|(_, task)| self.tasks.get(task));
@@ -216,7 +216,7 @@ impl Shared for MemoryStore {
     async fn progress(&self, tasks: &[TaskKey]) -> Result<Vec<Progress>, StoreError> {
         self.write(|log| {
             let of = |task: &TaskKey| {
-                let Entry { row, node, .. } = log.tasks.get(task)?;
+                let Entry { row, node, .. } = &**log.tasks.get(task)?;
                 let alive = log.crew.as_ref().is_some_and(|crew| crew.is_alive(node));
                 Some(Progress { task: *task, epoch: row.epoch, seq: row.seq, state: row.state, alive })
             };

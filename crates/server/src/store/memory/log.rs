@@ -32,7 +32,8 @@ type KeyUse = (TaskKey, Seq, Micros);
 pub(super) struct Log {
     pub(super) closed: bool,
     last_key: i64,
-    pub(super) tasks: Map<TaskKey, Entry>,
+    /// Boxed, so that a map that grows moves little.
+    pub(super) tasks: Map<TaskKey, Box<Entry>>,
     /// By tenant and id; the owner is compared afterwards.
     ids: Map<Arc<str>, Map<TaskId, TaskKey>>,
     shelves: Map<Scope, Shelf>,
@@ -103,7 +104,7 @@ impl Log {
         events.push(task.body);
         events.extend(task.early.into_iter().map(|event| event.body));
         let entry = Entry { row, events, messages: Vec::new(), pushes: BTreeMap::new(), node: node.clone() };
-        self.tasks.insert(key, entry);
+        self.tasks.insert(key, Box::new(entry));
         if self.crew.is_some() {
             self.set_lease(key, node);
         }
@@ -148,7 +149,7 @@ impl Log {
     }
 
     fn change_state(&mut self, key: TaskKey, state: State, at: Micros) {
-        let Some(Entry { row, .. }) = self.tasks.get_mut(&key) else {
+        let Some(row) = self.tasks.get_mut(&key).map(|entry| &mut entry.row) else {
             return;
         };
         let shelf = self.shelves.entry(row.scope.clone()).or_default();
@@ -173,7 +174,7 @@ impl Log {
         if self.is_claim_busy(key, &lease.node) {
             return Claim::Busy;
         }
-        let Some(Entry { row, .. }) = self.tasks.get_mut(&key) else { return Claim::Lost };
+        let Some(row) = self.tasks.get_mut(&key).map(|entry| &mut entry.row) else { return Claim::Lost };
         row.epoch += 1;
         row.attempts = if retry { row.attempts + 1 } else { 0 };
         self.set_lease(key, lease.node);
@@ -187,7 +188,7 @@ impl Log {
     }
 
     pub(super) fn abandoned(&self, node: &str, limit: usize) -> Vec<TaskRow> {
-        let entries = self.active.iter().filter_map(|(_, key)| self.tasks.get(key));
+        let entries = self.active.iter().filter_map(|(_, key)| Some(&**self.tasks.get(key)?));
         if self.crew.is_some() {
             return self.startable(entries, limit);
         }

@@ -2,7 +2,8 @@
 
 use crate::map::Map;
 use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::collections::hash_map::Entry;
+use std::ops::{Bound, RangeBounds};
 
 use nuncio_protocol::{ContextId, TaskId};
 
@@ -11,14 +12,61 @@ use super::super::{ListQuery, Micros, State, TaskKey, TaskRow};
 /// Where a task stands: by its last state change, then by id. The key is only carried along.
 type Place = (Micros, TaskId, TaskKey);
 
+/// Tasks in order. One alone, as most conversations have, takes no room of its own.
+enum Places {
+    One(Place),
+    Many(BTreeSet<Place>),
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self::Many(BTreeSet::new())
+    }
+}
+
+impl Places {
+    fn insert(&mut self, place: Place) {
+        match self {
+            Self::One(one) => *self = Self::Many([one.clone(), place].into()),
+            Self::Many(places) => _ = places.insert(place),
+        }
+    }
+
+    fn remove(&mut self, place: &Place) {
+        match self {
+            Self::One(one) if one == place => *self = Self::default(),
+            Self::One(_) => {}
+            Self::Many(places) => _ = places.remove(place),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(places) => places.len(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn range(&self, bounds: (Bound<Place>, Bound<Place>)) -> Box<dyn DoubleEndedIterator<Item = &Place> + '_> {
+        match self {
+            Self::One(one) => Box::new(bounds.contains(one).then_some(one).into_iter()),
+            Self::Many(places) => Box::new(places.range(bounds)),
+        }
+    }
+}
+
 /// One caller's tasks: those that are worked on, which are few and change, and the others three times in
 /// order: all, by conversation and by state.
 #[derive(Default)]
 pub(super) struct Shelf {
-    active: BTreeSet<Place>,
-    settled: BTreeSet<Place>,
-    contexts: Map<ContextId, BTreeSet<Place>>,
-    states: Map<State, BTreeSet<Place>>,
+    active: Places,
+    settled: Places,
+    contexts: Map<ContextId, Places>,
+    states: Map<State, Places>,
 }
 
 impl Shelf {
@@ -28,7 +76,10 @@ impl Shelf {
             self.active.insert(place);
             return;
         }
-        self.contexts.entry(row.context_id.clone()).or_default().insert(place.clone());
+        match self.contexts.entry(row.context_id.clone()) {
+            Entry::Vacant(first) => _ = first.insert(Places::One(place.clone())),
+            Entry::Occupied(others) => others.into_mut().insert(place.clone()),
+        }
         self.states.entry(row.state).or_default().insert(place.clone());
         self.settled.insert(place);
     }
@@ -50,7 +101,8 @@ impl Shelf {
 
     /// The keys of all settled tasks whose state changed before this moment.
     pub(super) fn before(&self, before: Micros) -> impl Iterator<Item = TaskKey> {
-        self.settled.iter().take_while(move |place| place.0 < before).map(|place| place.2)
+        let all = self.settled.range((Bound::Unbounded, Bound::Unbounded));
+        all.take_while(move |place| place.0 < before).map(|place| place.2)
     }
 
     /// The keys of a page and of the task behind it, if there is one, and the total of all pages.
@@ -64,7 +116,7 @@ impl Shelf {
         // A settled task needs no second look unless it was looked for in two ways.
         let sure = query.state.is_none() || query.context_id.is_none();
         let settled = self.view(query);
-        let count = |places: &BTreeSet<Place>, sure: bool| match query.since {
+        let count = |places: &Places, sure: bool| match query.since {
             None if sure => places.len(),
             since => places.range(bounds(since, None)).filter(|place| sure || matches(place)).count(),
         };
@@ -78,7 +130,7 @@ impl Shelf {
             return (Vec::new(), total as u64);
         }
         let most = query.limit.saturating_add(1);
-        let page = |places: &BTreeSet<Place>, sure: bool| {
+        let page = |places: &Places, sure: bool| {
             let range = places.range(bounds(query.since, end.clone())).rev();
             range.filter(|place| sure || matches(place)).take(most).cloned().collect::<Vec<_>>()
         };
@@ -88,7 +140,7 @@ impl Shelf {
         (places.into_iter().take(most).map(|place| place.2).collect(), total as u64)
     }
 
-    fn view(&self, query: &ListQuery) -> Option<&BTreeSet<Place>> {
+    fn view(&self, query: &ListQuery) -> Option<&Places> {
         match (&query.context_id, query.state) {
             (Some(context), _) => self.contexts.get(context),
             (None, Some(state)) => self.states.get(&state),
@@ -107,7 +159,7 @@ fn bounds(since: Option<Micros>, end: Option<Place>) -> (Bound<Place>, Bound<Pla
     (since.map_or(Bound::Unbounded, |at| Bound::Included(first(at))), end.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
-fn take<K: std::hash::Hash + Eq>(places: &mut Map<K, BTreeSet<Place>>, under: &K, place: &Place) {
+fn take<K: std::hash::Hash + Eq>(places: &mut Map<K, Places>, under: &K, place: &Place) {
     if let Some(set) = places.get_mut(under) {
         set.remove(place);
         if set.is_empty() {

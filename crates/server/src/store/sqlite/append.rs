@@ -130,7 +130,10 @@ fn change(
     let (snapshot, snapshot_seq) = match news.snapshot {
         None => old.snapshot,
         Some((seq, body)) => {
-            log::remove(batch, old.snapshot.0)?;
+            // One that stands with the first events stays until they go.
+            if old.snapshot.0 != first.task.0 {
+                log::remove(batch, old.snapshot.0)?;
+            }
             (log::snapshot(batch, first.task, body)?, number(seq))
         }
     };

@@ -1,32 +1,41 @@
 //! Who is told what became of a batch, and where.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 type News = Box<dyn FnOnce() + Send>;
 
 /// Tells the outcome of batches in their order, inside the runtime: one wake-up from the writing thread
-/// for all who wait instead of one for each, which would cost more than the batch. Without a runtime the
-/// writing thread tells it itself.
+/// for all who wait instead of one for each, which would cost more than the batch. Without a runtime, or where only
+/// one waits and nothing else is still to be told, the writing thread tells it itself.
 #[derive(Clone)]
-pub(super) struct Herald(Option<UnboundedSender<News>>);
+pub(super) struct Herald(Option<UnboundedSender<News>>, Arc<AtomicUsize>);
 
 impl Herald {
     pub(super) fn start() -> Self {
-        let Ok(runtime) = Handle::try_current() else { return Self(None) };
+        let untold = Arc::new(AtomicUsize::new(0));
+        let Ok(runtime) = Handle::try_current() else { return Self(None, untold) };
         let (sender, mut news) = unbounded_channel::<News>();
+        let told = untold.clone();
         runtime.spawn(async move {
             while let Some(tell) = news.recv().await {
                 tell();
+                told.fetch_sub(1, Ordering::Release);
             }
         });
-        Self(Some(sender))
+        Self(Some(sender), untold)
     }
 
-    pub(super) fn tell(&self, news: impl FnOnce() + Send + 'static) {
+    pub(super) fn tell(&self, for_one: bool, news: impl FnOnce() + Send + 'static) {
         match &self.0 {
             None => news(),
+            // Only the writing thread adds to what is untold.
+            Some(_) if for_one && self.1.load(Ordering::Acquire) == 0 => news(),
             Some(sender) => {
+                self.1.fetch_add(1, Ordering::Relaxed);
                 // A runtime that has ended tells nothing any more.
                 if let Err(back) = sender.send(Box::new(news)) {
                     (back.0)();

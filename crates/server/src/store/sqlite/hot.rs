@@ -16,6 +16,8 @@ pub(super) struct Hot<'a> {
     pub(super) log: Statement<'a>,
     /// How many tasks a caller has in a state.
     pub(super) tally: Statement<'a>,
+    /// The same for the first of them.
+    pub(super) tally_first: Statement<'a>,
 }
 
 impl<'a> Hot<'a> {
@@ -39,10 +41,8 @@ impl<'a> Hot<'a> {
                  WHERE key = ?1 AND epoch = ?8 AND seq = ?9",
             )?,
             log: db.prepare("INSERT INTO log (place, task, seq, body) VALUES (?1, ?2, ?3, ?4)")?,
-            tally: db.prepare(
-                "INSERT INTO tally (tenant, owner, state, n) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET n = n + excluded.n",
-            )?,
+            tally: db.prepare("UPDATE tally SET n = n + ?4 WHERE tenant = ?1 AND owner = ?2 AND state = ?3")?,
+            tally_first: db.prepare("INSERT INTO tally (tenant, owner, state, n) VALUES (?1, ?2, ?3, ?4)")?,
         })
     }
 }

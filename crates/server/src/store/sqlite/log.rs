@@ -3,13 +3,16 @@
 use bytes::Bytes;
 use rusqlite::Connection;
 
-use super::super::packed::{CutOff, Found, pack};
+use super::super::packed::{CutOff, Found, pack, pack_snapshot};
 use super::super::{LogEvent, NewTask, Seq, TaskKey};
 use super::writer::Batch;
 use super::{number, read};
 
 /// Bounds what a reader of one event must take along.
 const ROW_BYTES: usize = 32 << 10;
+
+/// A snapshot below this stands with the first events: who reads one of them takes the others along.
+const SMALL: usize = ROW_BYTES / 4;
 
 /// The place of what is not there; see the schema.
 pub(super) const NOWHERE: i64 = i64::MAX;
@@ -45,9 +48,14 @@ pub(super) fn events<'a>(
     Ok(first)
 }
 
-/// Packs event 1, and of those that come with it as many as the row takes. Returns how many they are.
-pub(super) fn pack_first(batch: &mut Batch<'_>, task: &NewTask) -> usize {
+/// Packs event 1, before it the snapshot if that is small, and of the events that come with it as many as the row
+/// takes. Returns whether the snapshot is there, and how many of those events are.
+pub(super) fn pack_first(batch: &mut Batch<'_>, task: &NewTask) -> (bool, usize) {
     batch.packed.clear();
+    let snapshot = task.snapshot().filter(|(_, body)| body.len() < SMALL);
+    if let Some((_, body)) = snapshot {
+        pack_snapshot(&mut batch.packed, body);
+    }
     pack(&mut batch.packed, &task.body);
     let mut early = task.early.iter();
     while batch.packed.len() < ROW_BYTES
@@ -55,7 +63,7 @@ pub(super) fn pack_first(batch: &mut Batch<'_>, task: &NewTask) -> usize {
     {
         pack(&mut batch.packed, &event.body);
     }
-    task.early.len() - early.len()
+    (snapshot.is_some(), task.early.len() - early.len())
 }
 
 /// Writes what [`pack_first`] has packed at the place that is the key of its task.
@@ -122,7 +130,7 @@ fn take(found: &mut Found, mut rows: rusqlite::Rows<'_>) -> rusqlite::Result<()>
 }
 
 /// A row that does not hold what it says is a damaged file.
-fn damaged(error: &CutOff) -> rusqlite::Error {
+pub(super) fn damaged(error: &CutOff) -> rusqlite::Error {
     let what = error.to_string();
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT), Some(what))
 }

@@ -10,9 +10,9 @@ use tokio::sync::Semaphore;
 
 use nuncio_protocol::{ContextId, TaskId};
 
-use super::super::{Scope, Seq, State, StoreError, TaskKey, TaskRow};
+use super::super::{Scope, Seq, State, StoreError, TaskKey, TaskRow, packed};
 use super::error::At;
-use super::{limit_of, open};
+use super::{limit_of, log, open};
 
 /// Read-only connections. Readers never wait for the writer, nor the writer for them.
 pub(super) struct Readers {
@@ -65,7 +65,7 @@ impl Readers {
 
 /// The columns of a [`TaskRow`], for `task AS t` and [`SNAPSHOT`].
 pub(super) const COLUMNS: &str = "t.key, t.tenant, t.owner, t.id, t.context_id, t.agent, t.state, \
-     t.seq, t.epoch, t.attempts, s.body, t.snapshot_seq, t.created, t.updated, t.lease_node <> ''";
+     t.seq, t.epoch, t.attempts, s.body, t.snapshot_seq, t.created, t.updated, t.lease_node <> '', t.snapshot = t.key";
 
 /// Joins a task with its snapshot.
 pub(super) const SNAPSHOT: &str = "LEFT JOIN log AS s ON s.place = t.snapshot";
@@ -83,11 +83,20 @@ pub(super) fn row(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
         attempts: row.get(9)?,
         leased: row.get(14)?,
         writer: None,
-        snapshot: row.get_ref(10)?.as_blob_or_null()?.map(Bytes::copy_from_slice),
+        snapshot: snapshot(row.get_ref(10)?.as_blob_or_null()?, row.get(15)?)?,
         snapshot_seq: row.get::<_, i64>(11)?.cast_unsigned(),
         created: row.get(12)?,
         updated: row.get(13)?,
     })
+}
+
+/// The snapshot from its row, which may be that of the first events.
+fn snapshot(row: Option<&[u8]>, with_events: bool) -> rusqlite::Result<Option<Bytes>> {
+    let snapshot = match row {
+        Some(row) if with_events => Some(packed::snapshot_of(row).map_err(|error| log::damaged(&error))?),
+        row => row,
+    };
+    Ok(snapshot.map(Bytes::copy_from_slice))
 }
 
 pub(super) fn bytes(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {

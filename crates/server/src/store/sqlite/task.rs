@@ -14,20 +14,22 @@ pub(super) fn create(batch: &mut Batch<'_>, task: &NewTask) -> rusqlite::Result<
     }
     let key = log::next_place(batch);
     // Right behind it stand its snapshot and the events that it comes with, as far as the first row does not hold them.
-    let mut behind = key + 1..;
-    let snapshot = task.snapshot().and_then(|(seq, _)| Some((behind.next()?, number(seq))));
-    let snapshot = snapshot.unwrap_or((log::NOWHERE, 0));
-    let packed = log::pack_first(batch, task);
+    let (with_snapshot, packed) = log::pack_first(batch, task);
+    let (apart, snapshot) = match task.snapshot() {
+        None => (None, (log::NOWHERE, 0)),
+        Some((seq, _)) if with_snapshot => (None, (key, number(seq))),
+        Some((seq, body)) => (Some(body), (key + 1, number(seq))),
+    };
     let second = match (packed, task.early.len()) {
         (_, 0) => log::NOWHERE,
-        (0, _) => behind.start,
+        (0, _) => key + 1 + i64::from(apart.is_some()),
         _ => key,
     };
     if !insert(batch, key, task, second, snapshot)? {
         return Ok(Err(batch.at.failed("the task id exists")));
     }
     log::first_row(batch, TaskKey(key))?;
-    if let Some((_, body)) = task.snapshot() {
+    if let Some(body) = apart {
         log::snapshot(batch, TaskKey(key), body)?;
     }
     let rest = task.early[packed..].iter().map(|event| &event.body);

@@ -152,7 +152,10 @@ impl<'a> Batch<'a> {
             }
         }
         for ((scope, state), change) in self.tally.drain().filter(|(_, change)| *change != 0) {
-            self.hot.tally.execute((&*scope.tenant, &*scope.owner, state.0, change))?;
+            let row = (&*scope.tenant, &*scope.owner, state.0, change);
+            if self.hot.tally.execute(row)? == 0 {
+                self.hot.tally_first.execute(row)?;
+            }
         }
         self.hot.commit.execute([])?;
         Ok(())
@@ -234,7 +237,8 @@ impl Desk<'_> {
                 if let Some(hook) = &self.on_commit {
                     hook(events, started.elapsed());
                 }
-                self.herald.tell(move || succeed(steps, told));
+                let for_one = matches!(&steps[..], [Step::Ask(_)]);
+                self.herald.tell(for_one, move || succeed(steps, told));
             }
             Err(error) => {
                 self.batch.heads.forget_all();
@@ -246,7 +250,7 @@ impl Desk<'_> {
                 // as one that meets a damaged page, and must not take its neighbours along.
                 let shared = matches!(error, StoreError::Full { .. } | StoreError::Locked { .. });
                 if shared || steps.iter().map(Step::len).sum::<usize>() == 1 {
-                    self.herald.tell(move || fail(steps, &error));
+                    self.herald.tell(false, move || fail(steps, &error));
                 } else {
                     for alone in steps.into_iter().flat_map(Step::split) {
                         self.batch(vec![alone]);
@@ -348,7 +352,7 @@ impl Drop for End {
         let mut left = Vec::new();
         self.queue.take(usize::MAX, usize::MAX, |_| 0, &mut left);
         let (left, done) = (steps(left.into_iter()), self.done.clone());
-        self.herald.tell(move || {
+        self.herald.tell(false, move || {
             fail(left, &StoreError::Closed);
             done.send_replace(true);
         });

@@ -26,12 +26,12 @@ pub async fn numbers_have_no_gaps(store: Arc<dyn Store>) {
 
 /// A task that was at work before it was stored comes with all that happened, and goes on from there.
 pub async fn a_task_can_come_with_its_next_events(store: Arc<dyn Store>) {
-    let early = |seq: Seq, state, snapshot: Option<&'static str>| Early {
+    let early = |seq: Seq, state, snapshot: Option<&str>| Early {
         // Large ones too, which do not share a row.
         body: Bytes::from(format!("event {seq}{}", "x".repeat(20_000))),
         at: seq.cast_signed(),
         state,
-        snapshot: snapshot.map(Bytes::from),
+        snapshot: snapshot.map(|text| Bytes::from(text.to_owned())),
     };
     let mut done = task("done");
     done.early = vec![early(2, Some(WORKING), None), early(3, None, None), early(4, Some(COMPLETED), Some("whole"))];
@@ -43,7 +43,16 @@ pub async fn a_task_can_come_with_its_next_events(store: Arc<dyn Store>) {
     let mut large = task("large");
     large.body = Bytes::from("x".repeat(40_000));
     large.early = vec![early(2, Some(WORKING), None)];
+    // One whose snapshot is too large to stand with its events, and one whose events are.
+    let much = "y".repeat(50_000);
+    let mut long = task("long");
+    long.early = vec![early(2, Some(INPUT_REQUIRED), Some(&much))];
+    let mut wide = task("wide");
+    wide.body = large.body.clone();
+    wide.early = vec![early(2, Some(INPUT_REQUIRED), Some("rests"))];
     let expected = expected.into_iter().chain([(&works, 2, WORKING, 0, None), (&large, 2, WORKING, 0, None)]);
+    let rest = [(&long, 2, INPUT_REQUIRED, 2, Some(&*much)), (&wide, 2, INPUT_REQUIRED, 2, Some("rests"))];
+    let expected = expected.chain(rest);
     for (task, seq, state, snapshot_seq, snapshot) in expected {
         let task_key = create(&*store, task.clone()).await;
         let row = store.task(&task.scope, &task.id).await.unwrap().unwrap();
@@ -59,12 +68,18 @@ pub async fn a_task_can_come_with_its_next_events(store: Arc<dyn Store>) {
             }
         }
         if state != COMPLETED {
-            append(&*store, task_key, seq + 1, |append| append.state = Some(COMPLETED)).await.unwrap();
+            append(&*store, task_key, seq + 1, |append| {
+                (append.state, append.snapshot) = (Some(COMPLETED), Some(Bytes::from("over")));
+            })
+            .await
+            .unwrap();
             assert_eq!(replay(&*store, task_key).await.len(), usize::try_from(seq + 1).unwrap());
+            let row = store.task(&task.scope, &task.id).await.unwrap().unwrap();
+            assert_eq!((row.snapshot.as_deref(), row.snapshot_seq), (Some(&b"over"[..]), seq + 1));
         }
     }
     let page = store.list(all(alice())).await.unwrap();
-    assert_eq!((page.total, page.tasks.len()), (4, 4));
+    assert_eq!((page.total, page.tasks.len()), (6, 6));
     assert!(store.abandoned("other", 9).await.unwrap().is_empty());
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::story::{Cursor, Pace};
 use super::{config, on_crash, paused};
 use crate::agent::OnCrash;
 use story::Op;
@@ -36,27 +37,53 @@ proptest! {
     }
 }
 
-/// A sender with a key waited for its own letter when the task came to its own node.
-#[test]
-fn a_task_that_comes_to_the_sender_of_a_letter_brings_no_standstill() {
-    let send = |node, context, script: &str, key| Op::Send { node, context, script: script.into(), key };
-    let story = [
-        send(1, Some(0), "hold", Some(0)),
-        send(0, None, "", None),
-        send(0, Some(0), "sleep:53 complete sleep:30", None),
-        Op::Drain { node: 1, time: 0 },
-        Op::Sleep(20),
-        Op::Drain { node: 2, time: 0 },
-        Op::Kill { node: 2 },
-        Op::FollowUp { node: 0, task: 2, script: "y".into(), key: Some(1) },
-    ];
-    paused().block_on(async {
-        let mut world = World::new(OnCrash::Retry { max: 2 }, false, Duration::from_millis(7));
-        for _ in 0..3 {
-            world.add().await;
-        }
-        world.play(&story).await;
-        world.rest().await;
-        judge::judge(&world).await;
-    });
+/// Stories that went wrong once.
+mod once {
+    use super::*;
+
+    fn send(node: usize, context: Option<u8>, script: &str, key: Option<u8>) -> Op {
+        Op::Send { node, context, script: script.into(), key }
+    }
+
+    fn play(on_crash: OnCrash, lag: u64, story: &[Op]) {
+        paused().block_on(async {
+            let mut world = World::new(on_crash, false, Duration::from_millis(lag));
+            for _ in 0..3 {
+                world.add().await;
+            }
+            world.play(story).await;
+            world.rest().await;
+            judge::judge(&world).await;
+        });
+    }
+
+    /// A sender with a key waited for its own letter when the task came to its own node.
+    #[test]
+    fn a_task_comes_to_the_sender_of_a_letter() {
+        let story = [
+            send(1, Some(0), "hold", Some(0)),
+            send(0, None, "", None),
+            send(0, Some(0), "sleep:53 complete sleep:30", None),
+            Op::Drain { node: 1, time: 0 },
+            Op::Sleep(20),
+            Op::Drain { node: 2, time: 0 },
+            Op::Kill { node: 2 },
+            Op::FollowUp { node: 0, task: 2, script: "y".into(), key: Some(1) },
+        ];
+        play(OnCrash::Retry { max: 2 }, 7, &story);
+    }
+
+    /// A reader that had the last event from the store waited for another one.
+    #[test]
+    fn the_end_is_in_the_store_before_it_is_known_here() {
+        let story = [
+            send(0, None, "", None),
+            send(0, None, "", None),
+            send(0, None, "approve", None),
+            Op::Sleep(10),
+            Op::Subscribe { node: 1, task: 2, cursor: Cursor::At(0), pace: Pace::Fast, until_input: false },
+            Op::Cancel { node: 0, task: 2 },
+        ];
+        play(OnCrash::Fail, 1, &story);
+    }
 }

@@ -16,7 +16,7 @@ CREATE TABLE task (
     created      INTEGER NOT NULL,
     updated      INTEGER NOT NULL,
     second       INTEGER NOT NULL, -- the place of its second event, which may be that of the first
-    snapshot     INTEGER NOT NULL, -- the place of its snapshot
+    snapshot     INTEGER NOT NULL, -- the place of its snapshot, which may be that of the first event
     snapshot_seq INTEGER NOT NULL
 ) STRICT;
 
@@ -38,7 +38,8 @@ CREATE INDEX task_by_state ON task (state, tenant, owner, updated, id) WHERE sta
 -- per running task. A row holds what one batch brought of one task: events from `seq` on, each behind
 -- its length in four bytes; or, with `seq` 0, a snapshot: the whole task where a turn ended or rests.
 -- Rows whose place `task` knows need no index, which is all that a short task has: event 1 stands
--- at the task's key, alone or with what the task came with.
+-- at the task's key, alone or with what the task came with: a snapshot, before it and with the highest
+-- bit of its length set, and further events.
 CREATE TABLE log (
     place INTEGER PRIMARY KEY,
     task  INTEGER NOT NULL,
