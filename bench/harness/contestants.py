@@ -56,7 +56,8 @@ def build(contestants, seeding=False):
     for package in packages:
         cargo("build", "--release", "--locked", "--ignore-rust-version", "--package", package, at=HERE)
     if "NUNCIO" not in os.environ and any(c["name"] in OURS for c in contestants):
-        cargo("build", "--release", "--locked", "--package", "nuncio", at=ROOT)
+        # With symbols, for profiles.
+        cargo("build", "--release", "--locked", "--package", "nuncio", "--config", "profile.release.strip=false", at=ROOT)
     if seeding:
         cargo("build", "--release", "--locked", "--package", "xtask", at=ROOT)
     for contestant in contestants:
