@@ -162,10 +162,10 @@ impl Log {
 
     fn load(&self, owner: &str) -> (usize, usize) {
         let Some(crew) = &self.crew else { return (0, 0) };
-        let own = |entry: &&Box<Entry>| *entry.row.scope.owner == *owner;
-        let held = crew.leases.values().filter_map(|task| self.tasks.get(task));
+        let own = |entry: &&Entry| *entry.row.scope.owner == *owner;
+        let held = crew.leases.values().filter_map(|task| Some(&**self.tasks.get(task)?));
         let running = held.filter(own).filter(|entry| crew.is_alive(&entry.node)).count();
-        let active = self.active.iter().filter_map(|(_, task)| self.tasks.get(task));
+        let active = self.active.iter().filter_map(|(_, task)| Some(&**self.tasks.get(task)?));
         (running, active.filter(own).filter(|entry| entry.node.is_empty()).count())
     }
 }
