@@ -7,7 +7,7 @@
 //! * `run` and [`turn`]: one turn, from outside and as the agent sees it.
 //! * `live`, `hub`, `fold`: a task in memory.
 //! * `cluster`: what changes when several servers share a store.
-//! * `webhook`: registering who is told about a task.
+//! * `webhook`: registering who is told about a task; `turnstile`: one at a time for each key.
 //! * `subscribe`, `read`, `cancel`, `recover`: the other operations, and what a crash leaves behind.
 
 use std::collections::{HashMap, HashSet};

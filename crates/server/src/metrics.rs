@@ -278,7 +278,7 @@ impl Metrics {
             running: Gauge::default(),
             queued: Gauge::default(),
             in_memory: Gauge::default(),
-            batch_events: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
+            batch_events: Histogram::new([0.0].into_iter().chain(exponential_buckets(1.0, 2.0, 12))),
             batch_seconds: Histogram::new(exponential_buckets(0.000_05, 2.0, 16)),
             registry,
         };
