@@ -17,6 +17,7 @@ mod mend;
 mod mend_card;
 mod raw;
 mod time;
+mod write;
 
 pub use mend::mend;
 pub(crate) use mend_card::is_folded;
@@ -126,7 +127,7 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Bytes {
 
 /// Writes a value behind what is already there.
 pub fn encode_into<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) {
-    sonic_rs::to_writer(out, value).expect("the model has string keys and no failing serializer");
+    write::write(value, out).expect("the model has string keys and no failing serializer");
 }
 
 /// Writes a value for people to read.

@@ -1,5 +1,6 @@
 //! Moments in time, as ProtoJSON writes them.
 
+use std::cell::RefCell;
 use std::fmt;
 
 use jiff::civil::DateTime;
@@ -112,9 +113,20 @@ impl fmt::Display for Timestamp {
     }
 }
 
+thread_local! {
+    /// The last that was written: several in a row are most often of the same millisecond.
+    static LAST: RefCell<(Option<Timestamp>, String)> = const { RefCell::new((None, String::new())) };
+}
+
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.text(&mut [0; LONGEST]))
+        LAST.with_borrow_mut(|(last, text)| {
+            if last.replace(*self) != Some(*self) {
+                text.clear();
+                text.push_str(self.text(&mut [0; LONGEST]));
+            }
+            to.serialize_str(text)
+        })
     }
 }
 
@@ -137,6 +149,9 @@ mod tests {
             let general = Timestamp::general_text(time.0, &mut buffer).to_owned();
             proptest::prop_assert_eq!(time.to_string(), general);
             proptest::prop_assert_eq!(Timestamp::parse(&time.to_string()), Some(time));
+            for time in [time, time, Timestamp::now()] {
+                proptest::prop_assert_eq!(super::super::to_value(&time), time.to_string());
+            }
         }
     }
 }

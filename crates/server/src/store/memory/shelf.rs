@@ -59,8 +59,11 @@ impl Places {
     }
 }
 
-/// One caller's tasks: those that are worked on, which are few and change, and the others three times in
-/// order: all, by conversation and by state.
+/// What nearly every task becomes: looked for among all, and counted by what is not.
+const COMPLETED: State = State(3);
+
+/// One caller's tasks: those that are worked on, which are few and change, and the others several times in
+/// order: all, by conversation, and those in other states than the usual one by state.
 #[derive(Default)]
 pub(super) struct Shelf {
     active: Places,
@@ -80,7 +83,9 @@ impl Shelf {
             Entry::Vacant(first) => _ = first.insert(Places::One(place.clone())),
             Entry::Occupied(others) => others.into_mut().insert(place.clone()),
         }
-        self.states.entry(row.state).or_default().insert(place.clone());
+        if row.state != COMPLETED {
+            self.states.entry(row.state).or_default().insert(place.clone());
+        }
         self.settled.insert(place);
     }
 
@@ -113,14 +118,23 @@ impl Shelf {
         row: impl Fn(TaskKey) -> Option<&'a TaskRow>,
     ) -> (Vec<TaskKey>, u64) {
         let matches = |place: &Place| row(place.2).is_some_and(|row| asked_for(query, row));
-        // A settled task needs no second look unless it was looked for in two ways.
-        let sure = query.state.is_none() || query.context_id.is_none();
+        let by_state = query.state.filter(|_| query.context_id.is_none());
+        let of_usual = by_state == Some(COMPLETED);
+        // A settled task needs no second look unless it was looked for among others.
+        let sure = query.state.is_none() || by_state.is_some() && !of_usual;
         let settled = self.view(query);
         let count = |places: &Places, sure: bool| match query.since {
             None if sure => places.len(),
             since => places.range(bounds(since, None)).filter(|place| sure || matches(place)).count(),
         };
-        let total = count(&self.active, false) + settled.map_or(0, |places| count(places, sure));
+        let total = count(&self.active, false)
+            + match settled {
+                None => 0,
+                Some(all) if of_usual && query.since.is_none() => {
+                    all.len() - self.states.values().map(Places::len).sum::<usize>()
+                }
+                Some(places) => count(places, sure),
+            };
         let after = query.after.as_ref().map(|after| (after.updated, after.id.clone()));
         // Ids are unique inside a tenant, so the smallest key makes the bound exclusive.
         let end = after.map(|(updated, id)| (updated, id, TaskKey(i64::MIN)));
@@ -143,8 +157,8 @@ impl Shelf {
     fn view(&self, query: &ListQuery) -> Option<&Places> {
         match (&query.context_id, query.state) {
             (Some(context), _) => self.contexts.get(context),
-            (None, Some(state)) => self.states.get(&state),
-            (None, None) => Some(&self.settled),
+            (None, Some(state)) if state != COMPLETED => self.states.get(&state),
+            (None, _) => Some(&self.settled),
         }
     }
 }
