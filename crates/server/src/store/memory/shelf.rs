@@ -1,6 +1,6 @@
 //! The tasks of one caller in listing order, so that a page costs its length and not the shelf's.
 
-use crate::map::Map;
+use crate::map::{Map, Spread};
 use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
 use std::ops::{Bound, RangeBounds};
@@ -68,7 +68,7 @@ const COMPLETED: State = State(3);
 pub(super) struct Shelf {
     active: Places,
     settled: Places,
-    contexts: Map<ContextId, Places>,
+    contexts: Spread<ContextId, Places>,
     states: Map<State, Places>,
 }
 
@@ -79,7 +79,7 @@ impl Shelf {
             self.active.insert(place);
             return;
         }
-        match self.contexts.entry(row.context_id.clone()) {
+        match self.contexts.room_for(&row.context_id).entry(row.context_id.clone()) {
             Entry::Vacant(first) => _ = first.insert(Places::One(place.clone())),
             Entry::Occupied(others) => others.into_mut().insert(place.clone()),
         }
@@ -96,7 +96,7 @@ impl Shelf {
             return;
         }
         self.settled.remove(&place);
-        take(&mut self.contexts, &row.context_id, &place);
+        take(self.contexts.part_mut(&row.context_id), &row.context_id, &place);
         take(&mut self.states, &row.state, &place);
     }
 
@@ -156,7 +156,7 @@ impl Shelf {
 
     fn view(&self, query: &ListQuery) -> Option<&Places> {
         match (&query.context_id, query.state) {
-            (Some(context), _) => self.contexts.get(context),
+            (Some(context), _) => self.contexts.part(context).get(context),
             (None, Some(state)) if state != COMPLETED => self.states.get(&state),
             (None, _) => Some(&self.settled),
         }
