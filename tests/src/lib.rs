@@ -200,10 +200,18 @@ impl Server {
 
     /// One value of `/metrics`, summed over its labels.
     pub async fn metric(&self, name: &str) -> f64 {
+        let [value] = self.metrics([name]).await;
+        value
+    }
+
+    /// Several metrics of the same moment.
+    pub async fn metrics<const N: usize>(&self, names: [&str; N]) -> [f64; N] {
         let text = client().get(format!("{}/metrics", self.url)).send().await.expect("metrics");
         let text = text.text().await.expect("text");
-        let is_it = |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
-        text.lines().filter(is_it).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        names.map(|name| {
+            let is_it = |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
+            text.lines().filter(is_it).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        })
     }
 
     /// A POST of A2A 1.0.
