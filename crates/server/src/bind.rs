@@ -7,6 +7,7 @@ pub(crate) mod browser;
 pub(crate) mod dialect;
 pub(crate) mod dispatch;
 pub(crate) mod draft;
+pub(crate) mod form;
 pub(crate) mod forwarded;
 pub(crate) mod frames;
 pub(crate) mod grpc;

@@ -51,6 +51,7 @@ mod turnstile;
 mod webhook;
 
 pub use accept::{Handle, Sent};
+pub(crate) use event::Form;
 pub use event::{Event, Update};
 pub use manners::Manners;
 pub use read::TaskJson;

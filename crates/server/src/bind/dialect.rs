@@ -1,6 +1,5 @@
 //! The four JSON dialects of the HTTP bindings: two versions, each over JSON-RPC and REST.
 
-use bytes::Bytes;
 use nuncio_protocol::{
     Error, ListTaskPushNotificationConfigsResponse, ListTasksResponse, Message, SendMessageResponse, StreamResponse,
     Task, Value, codec, draft, v03,
@@ -9,8 +8,9 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use super::dispatch::Answer;
+use super::form;
 use crate::call::Version;
-use crate::engine::Event;
+use crate::engine::Form;
 use crate::metrics::Binding;
 use crate::profile::{coding_agent, proto_agent};
 
@@ -46,7 +46,7 @@ impl Accent {
     }
 
     /// Writes an object of 0.3.
-    fn write(self, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+    pub(super) fn write(self, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
         let Some(dress) = self.dress() else { return write(out) };
         let mut plain = Vec::with_capacity(512);
         write(&mut plain);
@@ -144,15 +144,17 @@ impl Dialect {
         Ok(())
     }
 
-    /// The form of an event on a stream, made once for all who read it.
-    pub(crate) fn event(self, event: &Event) -> Bytes {
+    /// The form of events on a stream, unless it is the stored one.
+    pub(crate) fn form(self) -> Option<Form> {
         match (self.version, self.binding) {
-            _ if self.accent == Accent::Draft => event.derived(draft::write_event),
-            (Version::V1, _) => event.body.clone(),
-            (Version::V03, Binding::JsonRpc) => {
-                event.v03(|event, out| self.accent.write(|out| v03::json::write_event(event, out), out))
-            }
-            (Version::V03, _) => event.v03_rest(v03::rest::write_event),
+            _ if self.accent == Accent::Draft => Some(form::DRAFT),
+            (Version::V1, _) => None,
+            (Version::V03, Binding::JsonRpc) => Some(match self.accent {
+                Accent::ProtoAgent => form::PROTO_AGENT,
+                Accent::CodingAgent => form::CODING_AGENT,
+                Accent::Plain | Accent::Draft => form::V03,
+            }),
+            (Version::V03, _) => Some(form::V03_REST),
         }
     }
 

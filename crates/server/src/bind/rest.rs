@@ -113,7 +113,10 @@ async fn carry_out(
             let form = if alias { Dialect::rpc(dialect.version).with(accent) } else { dialect };
             bytes_response(StatusCode::OK, media_type(parts, dialect.version), form.answer(answer)?)
         }
-        Outcome::Stream(subscription, place) => sse::response(app, subscription, place, Envelope::new(dialect, None)),
+        Outcome::Stream(subscription, place) => {
+            subscription.prefer(dialect.form());
+            sse::response(app, subscription, place, Envelope::new(dialect, None))
+        }
         Outcome::StreamOfOne(message) => sse::one(&Envelope::new(dialect, None), &dialect.message_event(message)),
     };
     if operation == Operation::ExtendedCard {

@@ -66,7 +66,10 @@ impl Envelope {
 
     /// The form of an event in the caller's dialect, still without what stands around it.
     pub(crate) fn form(&self, event: &Event) -> bytes::Bytes {
-        self.dialect.event(event)
+        match self.dialect.form() {
+            Some(form) => event.form(form),
+            None => event.body.clone(),
+        }
     }
 
     /// The id of the request, as JSON text.
@@ -186,6 +189,7 @@ async fn carry_out(
             ReplyBody::Result(out)
         }
         Outcome::Stream(subscription, place) => {
+            subscription.prefer(dialect.form());
             ReplyBody::Stream(subscription, place, Envelope::new(dialect, Some(request.id)))
         }
         Outcome::StreamOfOne(message) => {

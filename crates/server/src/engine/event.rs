@@ -3,9 +3,8 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use nuncio_protocol::{Artifact, Message, Metadata, StreamResponse, TaskState, codec, proto};
+use nuncio_protocol::{Artifact, Message, Metadata, StreamResponse, TaskState, codec};
 
-use crate::bind::grpc::framed;
 use crate::store::{LogEvent, Seq};
 
 /// An event with the forms that readers have asked for.
@@ -20,16 +19,21 @@ pub struct Event {
     /// The whole task with it, where a turn ends or rests.
     pub(super) snapshot: Option<Bytes>,
     /// Apart, because most events are never asked for in another form.
-    forms: OnceLock<Box<Forms>>,
+    forms: OnceLock<Box<[OnceLock<Bytes>; Form::COUNT]>>,
 }
 
-/// The other forms, as far as somebody has asked for them.
-#[derive(Debug, Default)]
-struct Forms {
-    v03: OnceLock<Bytes>,
-    v03_rest: OnceLock<Bytes>,
-    proto: OnceLock<Bytes>,
-    proto_v03: OnceLock<Bytes>,
+/// A form of events other than the stored one. How it is made is the business of whoever speaks it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    /// Where an event keeps it, among [`Form::COUNT`].
+    pub(crate) place: usize,
+    /// Gives an event this form.
+    pub(crate) make: fn(&StreamResponse) -> Bytes,
+}
+
+impl Form {
+    /// How many forms an event has room for.
+    pub(crate) const COUNT: usize = 6;
 }
 
 impl Event {
@@ -37,60 +41,32 @@ impl Event {
         Self { seq, body, state: None, snapshot: None, forms: OnceLock::new() }
     }
 
-    fn forms(&self) -> &Forms {
-        self.forms.get_or_init(Box::default)
-    }
-
     /// An event that is written here.
     pub(super) fn written(seq: Seq, body: Bytes, state: Option<TaskState>, snapshot: Option<Bytes>) -> Self {
         Self { state, snapshot, ..Self::new(seq, body) }
     }
 
-    /// The A2A 0.3 form, derived once for all readers.
-    pub fn v03(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
-        lazily(&self.forms().v03, &self.body, written(derive))
+    fn slot(&self, form: Form) -> &OnceLock<Bytes> {
+        &self.forms.get_or_init(Box::default)[form.place]
     }
 
-    /// Another form, for readers so few that each derives it.
-    pub(crate) fn derived(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
-        lazily(&OnceLock::new(), &self.body, written(derive))
+    /// Keeps a form of it that was made with it.
+    pub(super) fn keep(self, form: Form, made: Bytes) -> Self {
+        // Nobody else has it yet.
+        let _ = self.slot(form).set(made);
+        self
     }
 
-    /// The form of the 0.3 REST dialect, derived once for all readers.
-    pub fn v03_rest(&self, derive: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> Bytes {
-        lazily(&self.forms().v03_rest, &self.body, written(derive))
-    }
-
-    /// The gRPC form, with what stands before a message there.
-    pub(crate) fn proto(&self) -> Bytes {
-        lazily(&self.forms().proto, &self.body, |event| framed(&proto::write::<proto::v1::StreamResponse, _>(event)))
-    }
-
-    /// The same for 0.3.
-    pub(crate) fn proto_v03(&self) -> Bytes {
-        lazily(&self.forms().proto_v03, &self.body, |event| {
-            framed(&proto::write::<proto::v03::StreamResponse, _>(event))
-        })
-    }
-}
-
-/// Makes a form once.
-fn lazily(slot: &OnceLock<Bytes>, body: &Bytes, derive: impl FnOnce(StreamResponse) -> Bytes) -> Bytes {
-    let made = slot.get_or_init(|| match codec::decode::<StreamResponse>(body) {
-        Ok(event) => derive(event),
-        Err(error) => {
-            tracing::error!(%error, "an event in the log cannot be read");
-            Bytes::new()
-        }
-    });
-    made.clone()
-}
-
-fn written(write: impl FnOnce(&StreamResponse, &mut Vec<u8>)) -> impl FnOnce(StreamResponse) -> Bytes {
-    |event| {
-        let mut out = Vec::with_capacity(512);
-        write(&event, &mut out);
-        out.into()
+    /// Another form of it, made once for all readers.
+    pub(crate) fn form(&self, form: Form) -> Bytes {
+        let made = self.slot(form).get_or_init(|| match codec::decode(&self.body) {
+            Ok(event) => (form.make)(&event),
+            Err(error) => {
+                tracing::error!(%error, "an event in the log cannot be read");
+                Bytes::new()
+            }
+        });
+        made.clone()
     }
 }
 

@@ -24,7 +24,7 @@ mod follower;
 use feed::Feed;
 
 use super::cluster::Link;
-use super::event::{Event, Update};
+use super::event::{Event, Form, Update};
 use super::fold::Fold;
 use crate::push::{Bell, Ringer};
 use crate::store::{Append, AppendError, Early, IdempotencyKey, LetterId, Scope, Seq, State, Store, TaskKey, TaskRow};
@@ -76,6 +76,8 @@ pub(crate) struct Live {
     feed: Mutex<Feed>,
     /// Wakes whoever waits for the feed to move.
     moved: Notify,
+    /// The form in which a reader wants events, if it is not the stored one. Others are made when they are asked for.
+    form: OnceLock<Form>,
     /// Wakes a turn that waits for an answer.
     pub(crate) answered: Notify,
     /// Wakes a turn whose events cannot be stored any more.
@@ -126,6 +128,7 @@ impl Live {
             writer: Mutex::default(),
             feed: Mutex::default(),
             moved: Notify::new(),
+            form: OnceLock::new(),
             answered: Notify::new(),
             lost: Notify::new(),
             store,
@@ -160,6 +163,7 @@ impl Live {
             }),
             feed: Mutex::new(Feed { pending: VecDeque::from([Arc::new(first)]), ..Feed::default() }),
             moved: Notify::new(),
+            form: OnceLock::new(),
             answered: Notify::new(),
             lost: Notify::new(),
             store,
@@ -220,6 +224,12 @@ impl Live {
     /// The life of this node, where that counts.
     fn life(&self) -> u64 {
         self.link.as_ref().map_or(0, |link| link.pulse.life())
+    }
+
+    /// A reader wants events in this form: from now on they get it where they are written.
+    pub(crate) fn prefer(&self, form: Form) {
+        // Where readers differ, the first has it.
+        let _ = self.form.set(form);
     }
 
     /// Sets the messages that wait for the turn.
@@ -352,6 +362,7 @@ impl Live {
         let at = Timestamp::now();
         let event = self.event(update, at, &writer.fold);
         let body = codec::encode(&event);
+        let form = self.form.get().map(|form| (*form, (form.make)(&event)));
         let state = match &event {
             StreamResponse::StatusUpdate(update) => Some(update.status.state),
             _ => None,
@@ -366,7 +377,11 @@ impl Live {
         let rests = state.is_some_and(|state| state.is_terminal() || state.is_interrupted());
         let snapshot = rests.then(|| codec::encode(writer.fold.task()));
         writer.open &= !state.is_some_and(TaskState::is_terminal);
-        self.hand_over(writer, Event::written(writer.seq, body, state, snapshot), at, said)?;
+        let mut event = Event::written(writer.seq, body, state, snapshot);
+        if let Some((form, made)) = form {
+            event = event.keep(form, made);
+        }
+        self.hand_over(writer, event, at, said)?;
         Ok(writer.seq)
     }
 

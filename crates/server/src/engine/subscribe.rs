@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nuncio_protocol::{Error, ErrorKind, TaskId, TaskState, codec};
 
-use super::event::Event;
+use super::event::{Event, Form};
 use super::hub::Held;
 use super::live::Live;
 use super::{Engine, append_error, store_error};
@@ -86,6 +86,13 @@ impl Subscription {
         let first = Some(Arc::new(Event::new(seq, body.into())));
         let live = engine.hub.hold(Arc::clone(live));
         Ok(Self { first, ..Self::after(engine.clone(), live, seq, close) })
+    }
+
+    /// The form in which it will ask for events: those that are still to be written get it while they are at hand.
+    pub(crate) fn prefer(&self, form: Option<Form>) {
+        if let (Source::Live(live), Some(form)) = (&self.source, form) {
+            live.prefer(form);
+        }
     }
 
     /// Goes on after an event that the reader has seen already, wherever it would begin otherwise.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use nuncio_protocol::{Task, codec, v03};
+use nuncio_protocol::{Task, codec};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +15,7 @@ use super::pick::{Form, Glance, whole};
 use super::retry::{Verdict, verdict};
 use super::sign::Notice;
 use super::tone::Tone;
+use crate::bind::form;
 use crate::call::Version;
 use crate::engine::Event;
 use crate::store::{Dead, Micros, PushConfig, Seq, State, StoreError, TaskKey, WAITING};
@@ -287,8 +288,8 @@ impl<'a> Carrier<'a> {
         Ok(match (version, whole) {
             (Version::V1, None) => event.body.clone(),
             (Version::V1, Some(body)) => body,
-            (Version::V03, None) => event.v03(v03::json::write_event),
-            (Version::V03, Some(body)) => Event::new(event.seq, body).v03(v03::json::write_event),
+            (Version::V03, None) => event.form(form::V03),
+            (Version::V03, Some(body)) => Event::new(event.seq, body).form(form::V03),
         })
     }
 

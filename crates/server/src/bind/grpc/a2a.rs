@@ -17,7 +17,7 @@ use crate::auth::Caller;
 use crate::bind::body::Body;
 use crate::bind::dispatch::{Answer, Outcome, Request, dispatch};
 use crate::bind::http::echo_extensions;
-use crate::bind::{App, params};
+use crate::bind::{App, form, params};
 use crate::call::Version;
 use crate::metrics::{Binding, Operation};
 
@@ -58,7 +58,10 @@ pub(super) async fn answer(
     let extensions = call.extensions.clone();
     let mut response = match dispatch(app, call, request).await? {
         Outcome::Answer(answer) => reply::message(&encode(answer, version)?),
-        Outcome::Stream(subscription, place) => stream::response(app, subscription, place, Events(version), deadline),
+        Outcome::Stream(subscription, place) => {
+            subscription.prefer(Some(form::proto(version)));
+            stream::response(app, subscription, place, Events(version), deadline)
+        }
         Outcome::StreamOfOne(message) => stream::known(framed(&event(StreamResponse::Message(message), version))),
     };
     echo_extensions(&mut response, version, &extensions);

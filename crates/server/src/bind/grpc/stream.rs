@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::reply;
 use crate::bind::body::Body;
+use crate::bind::form;
 use crate::bind::{App, StreamPlace};
 use crate::call::Version;
 use crate::engine::{Event, Subscription};
@@ -42,10 +43,7 @@ pub(super) struct Events(pub(super) Version);
 
 impl Form for Events {
     fn event(&self, event: &Event) -> Bytes {
-        match self.0 {
-            Version::V1 => event.proto(),
-            Version::V03 => event.proto_v03(),
-        }
+        event.form(form::proto(self.0))
     }
 
     fn error(&self, error: &Error) -> (Option<Bytes>, HeaderMap) {
