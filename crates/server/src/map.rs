@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, Hash};
 use std::mem;
 
 use foldhash::quality::RandomState;
+use hashbrown::HashTable;
 
 /// A map whose hash is several times cheaper than the standard one and, being seeded at random, just as
 /// safe against callers who choose their keys to collide.
@@ -13,8 +14,15 @@ pub(crate) type Map<K, V> = std::collections::HashMap<K, V, RandomState>;
 /// full: with a hundred thousand keys on the heap that takes many milliseconds, for which everybody waits.
 pub(crate) struct Spread<K, V> {
     /// There is always one.
-    parts: Vec<Map<K, V>>,
+    parts: Vec<HashTable<Entry<K, V>>>,
     hasher: RandomState,
+}
+
+/// With its hash, so that nothing reaches for the key when it moves: most keys are in no cache.
+struct Entry<K, V> {
+    hash: u64,
+    key: K,
+    value: V,
 }
 
 /// How many a part holds before one is split: what fits a table of 256.
@@ -22,37 +30,54 @@ const PART: usize = 224;
 
 impl<K, V> Default for Spread<K, V> {
     fn default() -> Self {
-        Self { parts: vec![Map::default()], hasher: RandomState::default() }
+        Self { parts: vec![HashTable::new()], hasher: RandomState::default() }
     }
 }
 
 impl<K: Hash + Eq, V> Spread<K, V> {
-    /// The map that holds the key if any does.
-    pub(crate) fn part(&self, key: &K) -> &Map<K, V> {
-        &self.parts[self.place(key)]
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        let hash = self.hasher.hash_one(key);
+        let found = self.parts[self.place(hash)].find(hash, |entry| entry.key == *key);
+        found.map(|entry| &entry.value)
     }
 
-    /// The same, to change or remove what is there.
-    pub(crate) fn part_mut(&mut self, key: &K) -> &mut Map<K, V> {
-        let place = self.place(key);
-        &mut self.parts[place]
+    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        let hash = self.hasher.hash_one(key);
+        let place = self.place(hash);
+        let found = self.parts[place].find_mut(hash, |entry| entry.key == *key);
+        found.map(|entry| &mut entry.value)
     }
 
-    /// The same, to add the key.
-    pub(crate) fn room_for(&mut self, key: &K) -> &mut Map<K, V> {
-        if self.part(key).len() >= PART {
+    /// Sets the value of a key, and returns the one that it had.
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
+        if let Some(known) = self.get_mut(&key) {
+            return Some(mem::replace(known, value));
+        }
+        let hash = self.hasher.hash_one(&key);
+        if self.parts[self.place(hash)].len() >= PART {
             self.split();
         }
-        self.part_mut(key)
+        let place = self.place(hash);
+        self.parts[place].insert_unique(hash, Entry { hash, key, value }, |entry| entry.hash);
+        None
+    }
+
+    pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
+        let hash = self.hasher.hash_one(key);
+        let place = self.place(hash);
+        let found = self.parts[place].find_entry(hash, |entry| entry.key == *key).ok()?;
+        Some(found.remove().0.value)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.parts.iter().all(Map::is_empty)
+        self.parts.iter().all(HashTable::is_empty)
     }
+}
 
-    fn place(&self, key: &K) -> usize {
+impl<K, V> Spread<K, V> {
+    fn place(&self, hash: u64) -> usize {
         // Tables make use of the lowest and the highest bits.
-        let hash = usize::try_from(self.hasher.hash_one(key) >> 32).unwrap_or_default();
+        let hash = usize::try_from(hash >> 32).unwrap_or_default();
         let all = self.parts.len().next_power_of_two();
         let place = hash & (all - 1);
         // Parts that are not split yet hold what will be in their other half.
@@ -63,9 +88,10 @@ impl<K: Hash + Eq, V> Spread<K, V> {
     fn split(&mut self) {
         let whole = self.parts.len() - (1 << self.parts.len().ilog2());
         let both = mem::take(&mut self.parts[whole]);
-        self.parts.push(Map::default());
-        for (key, value) in both {
-            self.part_mut(&key).insert(key, value);
+        self.parts.push(HashTable::new());
+        for entry in both {
+            let place = self.place(entry.hash);
+            self.parts[place].insert_unique(entry.hash, entry, |entry| entry.hash);
         }
     }
 }
@@ -74,7 +100,7 @@ impl<K: Hash + Eq, V> Spread<K, V> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Map, PART, Spread};
+    use super::{HashTable, Map, PART, Spread};
 
     proptest! {
         #[test]
@@ -82,14 +108,15 @@ mod tests {
             let (mut spread, mut plain) = (Spread::default(), Map::default());
             for (n, (add, key)) in changes.into_iter().enumerate() {
                 let (one, other) = match add {
-                    true => (spread.room_for(&key).insert(key, n), plain.insert(key, n)),
-                    false => (spread.part_mut(&key).remove(&key), plain.remove(&key)),
+                    true => (spread.insert(key, n), plain.insert(key, n)),
+                    false => (spread.remove(&key), plain.remove(&key)),
                 };
                 prop_assert_eq!(one, other);
             }
             prop_assert_eq!(spread.is_empty(), plain.is_empty());
             for key in 0..3_000 {
-                prop_assert_eq!(spread.part(&key).get(&key), plain.get(&key));
+                prop_assert_eq!(spread.get(&key), plain.get(&key));
+                prop_assert_eq!(spread.get_mut(&key), plain.get_mut(&key));
             }
         }
     }
@@ -98,9 +125,11 @@ mod tests {
     fn no_part_grows_with_the_whole() {
         let mut spread = Spread::default();
         for key in 0..200_000 {
-            spread.room_for(&key).insert(key, ());
-            assert!(spread.part(&key).len() <= 3 * PART, "{key}");
+            spread.insert(key, ());
+            if key % 1_000 == 0 {
+                assert!(spread.parts.iter().all(|part| part.len() <= 3 * PART), "{key}");
+            }
         }
-        assert_eq!(spread.parts.iter().map(Map::len).sum::<usize>(), 200_000);
+        assert_eq!(spread.parts.iter().map(HashTable::len).sum::<usize>(), 200_000);
     }
 }

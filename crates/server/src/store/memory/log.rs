@@ -1,7 +1,7 @@
 //! What the memory store holds, behind its one lock.
 
 use crate::map::{Map, Spread};
-use std::collections::{BTreeMap, BTreeSet, hash_map};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -61,12 +61,12 @@ impl Log {
             return Ok(Created::Known(known, seq));
         }
         let ids = self.ids.entry(task.scope.tenant.clone()).or_default();
-        let hash_map::Entry::Vacant(place) = ids.room_for(&task.id).entry(task.id.clone()) else {
+        if ids.get(&task.id).is_some() {
             return Err(StoreError::Failed { at: "memory".into(), what: "the task id exists".into() });
-        };
+        }
         self.last_key += 1;
         let key = TaskKey(self.last_key);
-        place.insert(key);
+        ids.insert(task.id.clone(), key);
         let (state, updated) = task.present();
         let snapshot = task.snapshot().map(|(seq, body)| (seq, body.clone()));
         let seq = task.seq();
@@ -196,7 +196,7 @@ impl Log {
     }
 
     pub(super) fn task(&self, scope: &Scope, id: &TaskId) -> Option<TaskRow> {
-        let key = self.ids.get(&scope.tenant)?.part(id).get(id)?;
+        let key = self.ids.get(&scope.tenant)?.get(id)?;
         self.tasks.get(key).filter(|entry| entry.row.scope == *scope).map(|entry| self.shown(entry))
     }
 
@@ -212,13 +212,13 @@ impl Log {
 
     /// A key whose task is gone counts as never used.
     pub(super) fn find_key(&self, scope: &Scope, key: &IdempotencyKey) -> Option<(TaskKey, Seq)> {
-        let (task, seq, at) = *self.keys.get(scope)?.part(&key.key).get(&key.key)?;
+        let (task, seq, at) = *self.keys.get(scope)?.get(&key.key)?;
         (at >= key.since && self.tasks.contains_key(&task)).then_some((task, seq))
     }
 
     fn remember(&mut self, scope: &Scope, key: Arc<str>, used: KeyUse) {
         let keys = self.keys.entry(scope.clone()).or_default();
-        if let Some((_, _, at)) = keys.room_for(&key).insert(key.clone(), used) {
+        if let Some((_, _, at)) = keys.insert(key.clone(), used) {
             self.keys_by_age.remove(&(at, scope.clone(), key.clone()));
         }
         self.keys_by_age.insert((used.2, scope.clone(), key));
@@ -323,7 +323,7 @@ impl Log {
                 break;
             };
             if let Some(keys) = self.keys.get_mut(&scope) {
-                keys.part_mut(&key).remove(&key);
+                keys.remove(&key);
                 if keys.is_empty() {
                     self.keys.remove(&scope);
                 }
@@ -338,7 +338,7 @@ impl Log {
             return;
         };
         if let Some(ids) = self.ids.get_mut(&entry.row.scope.tenant) {
-            ids.part_mut(&entry.row.id).remove(&entry.row.id);
+            ids.remove(&entry.row.id);
             if ids.is_empty() {
                 self.ids.remove(&entry.row.scope.tenant);
             }

@@ -2,7 +2,6 @@
 
 use crate::map::{Map, Spread};
 use std::collections::BTreeSet;
-use std::collections::hash_map::Entry;
 use std::ops::{Bound, RangeBounds};
 
 use nuncio_protocol::{ContextId, TaskId};
@@ -38,6 +37,12 @@ impl Places {
             Self::One(_) => {}
             Self::Many(places) => _ = places.remove(place),
         }
+    }
+
+    /// Removes a task. Whether none is left.
+    fn is_empty_without(&mut self, place: &Place) -> bool {
+        self.remove(place);
+        self.is_empty()
     }
 
     fn len(&self) -> usize {
@@ -79,9 +84,9 @@ impl Shelf {
             self.active.insert(place);
             return;
         }
-        match self.contexts.room_for(&row.context_id).entry(row.context_id.clone()) {
-            Entry::Vacant(first) => _ = first.insert(Places::One(place.clone())),
-            Entry::Occupied(others) => others.into_mut().insert(place.clone()),
+        match self.contexts.get_mut(&row.context_id) {
+            None => _ = self.contexts.insert(row.context_id.clone(), Places::One(place.clone())),
+            Some(others) => others.insert(place.clone()),
         }
         if row.state != COMPLETED {
             self.states.entry(row.state).or_default().insert(place.clone());
@@ -96,8 +101,12 @@ impl Shelf {
             return;
         }
         self.settled.remove(&place);
-        take(self.contexts.part_mut(&row.context_id), &row.context_id, &place);
-        take(&mut self.states, &row.state, &place);
+        if self.contexts.get_mut(&row.context_id).is_some_and(|places| places.is_empty_without(&place)) {
+            self.contexts.remove(&row.context_id);
+        }
+        if self.states.get_mut(&row.state).is_some_and(|places| places.is_empty_without(&place)) {
+            self.states.remove(&row.state);
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -156,7 +165,7 @@ impl Shelf {
 
     fn view(&self, query: &ListQuery) -> Option<&Places> {
         match (&query.context_id, query.state) {
-            (Some(context), _) => self.contexts.part(context).get(context),
+            (Some(context), _) => self.contexts.get(context),
             (None, Some(state)) if state != COMPLETED => self.states.get(&state),
             (None, _) => Some(&self.settled),
         }
@@ -171,13 +180,4 @@ fn asked_for(query: &ListQuery, row: &TaskRow) -> bool {
 fn bounds(since: Option<Micros>, end: Option<Place>) -> (Bound<Place>, Bound<Place>) {
     let first = |at| (at, TaskId::from(""), TaskKey(i64::MIN));
     (since.map_or(Bound::Unbounded, |at| Bound::Included(first(at))), end.map_or(Bound::Unbounded, Bound::Excluded))
-}
-
-fn take<K: std::hash::Hash + Eq>(places: &mut Map<K, Places>, under: &K, place: &Place) {
-    if let Some(set) = places.get_mut(under) {
-        set.remove(place);
-        if set.is_empty() {
-            places.remove(under);
-        }
-    }
 }
