@@ -62,7 +62,12 @@ fn heads_beyond_max_header_are_refused() {
     let wire = Wire::start("max-header: 8KiB\n");
     let long = |size: usize| format!("X-Long: {}\r\n", "x".repeat(size));
     assert_eq!(wire.get("/health", &long(7000)).status, 200);
-    assert_eq!(wire.ask(request("GET", "/health", &long(9000), "")).status, 431);
+    // However it comes in pieces.
+    for size in [8_200, 9_000, 12_000, 16_000, 20_000, 30_000, 60_000] {
+        let mut connection = wire.connect();
+        let _ = connection.try_send(request("GET", "/health", &long(size), ""));
+        assert_eq!(connection.try_answer().map(|answer| answer.status), Ok(431), "{size} bytes");
+    }
     let many: String = (0..200).map(|n| format!("X-{n}: 1\r\n")).collect();
     assert_eq!(wire.ask(request("GET", "/health", &many, "")).status, 431, "too many");
     let path = format!("/tasks/{}", "x".repeat(9000));
@@ -94,6 +99,33 @@ fn slow_heads_are_cut_off() {
     twice.closed();
     wire.assert_sound();
     until("no connection is left", || wire.metric("nuncio_connections") <= 1.0);
+}
+
+/// What is spoken shows in the first bytes, however few of them come at once.
+#[test]
+fn versions_of_http_are_told_apart_by_their_first_bytes() {
+    let wire = Wire::start("");
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    for first in [1, 2, 3, 4, 24, preface.len()] {
+        let mut connection = wire.connect();
+        connection.send(&preface[..first]);
+        assert!(connection.is_silent_for(Duration::from_millis(50)) || first >= 24, "{first} bytes");
+        connection.send(&preface[first..]);
+        // The settings of the server: a frame of type 4 on stream 0.
+        let settings = connection.through("\x04\0\0\0\0\0");
+        assert!(settings.starts_with(b"\0\0"), "{first} bytes: {settings:?}");
+    }
+    for method in ["GET", "POST", "PUT", "PATCH"] {
+        let request = kept(method, "/health", "", "");
+        for first in [1, 2, 3, 4] {
+            let mut connection = wire.connect();
+            connection.send(&request[..first]);
+            assert!(connection.is_silent_for(Duration::from_millis(20)));
+            connection.send(&request[first..]);
+            assert_eq!(connection.answer().status, if method == "GET" { 200 } else { 405 }, "{method} {first}");
+        }
+    }
+    wire.assert_sound();
 }
 
 #[test]

@@ -7,10 +7,11 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
 
 use bytes::Bytes;
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::{DeserializeOwned, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 mod mend;
@@ -155,6 +156,36 @@ where
     T: Default + Deserialize<'de>,
 {
     Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+/// A list that most often has one element, and then takes no more room than that.
+pub(crate) fn few<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct Few<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Few<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a sequence")
+        }
+
+        fn visit_unit<E>(self) -> Result<Vec<T>, E> {
+            Ok(Vec::new())
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Vec<T>, A::Error> {
+            let Some(first) = from.next_element()? else { return Ok(Vec::new()) };
+            let mut all = vec![first];
+            while let Some(next) = from.next_element()? {
+                all.push(next);
+            }
+            Ok(all)
+        }
+    }
+    from.deserialize_any(Few(PhantomData))
 }
 
 /// An int32 as a number, a whole float or a decimal string.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{Metadata, or_default, proto_enum};
+use crate::codec::{Metadata, few, or_default, proto_enum};
 use crate::part::Part;
 use crate::{ContextId, MessageId, TaskId};
 
@@ -35,7 +35,7 @@ pub struct Message {
     /// Who wrote it.
     pub role: Role,
     /// What it says.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "few")]
     pub parts: Vec<Part>,
     /// Data of whoever wrote it.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Metadata::is_empty")]

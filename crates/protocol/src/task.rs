@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{Metadata, Timestamp, or_default, proto_enum};
+use crate::codec::{Metadata, Timestamp, few, or_default, proto_enum};
 use crate::message::Message;
 use crate::part::Part;
 use crate::{ArtifactId, ContextId, TaskId};
@@ -95,7 +95,7 @@ pub struct Artifact {
     #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// What it holds.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "few")]
     pub parts: Vec<Part>,
     /// Data of whoever wrote it.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Metadata::is_empty")]

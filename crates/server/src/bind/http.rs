@@ -30,9 +30,26 @@ where
     let asked = browser::Headers::of(&parts);
     let mut response = match app.browser.stop(&parts, local) {
         Some(response) => response,
+        None if head_size(&parts) > app.http.max_header => head_too_large(app),
         None => answer(app, local, remote, parts, incoming).await,
     };
     app.browser.dress(&asked, &mut response);
+    response
+}
+
+/// About what the head took on the wire.
+fn head_size(parts: &Parts) -> usize {
+    let target = parts.uri.path().len() + parts.uri.query().map_or(0, str::len);
+    parts.headers.iter().fold(target, |size, (name, value)| size + name.as_str().len() + value.len() + 4)
+}
+
+/// hyper says the same of a head that has not arrived as a whole when it has taken that much.
+fn head_too_large(app: &App) -> Response<Body> {
+    let text =
+        format!("The head of the request is larger than the {} bytes that this server takes", app.http.max_header);
+    let body = nuncio_protocol::codec::encode(&json!({ "error": text }));
+    let mut response = bytes_response(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, JSON, body);
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
