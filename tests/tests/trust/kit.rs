@@ -122,9 +122,10 @@ pub(crate) fn install(cert: &Path, key: &Path, made: &(String, String)) {
     }
 }
 
-/// All of an answer as text, ids by the order in which they appear and without times.
+/// All of an answer as text, ids by the order in which they appear and without times; the length says how many digits
+/// a time has.
 pub(crate) fn plain(answer: &Answer) -> String {
-    let headers = answer.headers.iter().filter(|(name, _)| name != "date");
+    let headers = answer.headers.iter().filter(|(name, _)| name != "date" && name != "content-length");
     let headers: String = headers.map(|(name, value)| format!("{name}: {value}\n")).collect();
     let whole = format!("{}\n{headers}\n{}", answer.status, answer.text());
     let (mut text, mut seen, mut rest) = (String::new(), Vec::new(), whole.as_str());
@@ -139,6 +140,9 @@ pub(crate) fn plain(answer: &Answer) -> String {
         } else if let Some(end) = time_at(rest) {
             text.push_str("<time>");
             rest = &rest[end..];
+        } else if let Some(time) = rest.strip_prefix("\"durationMs\":") {
+            text.push_str("<duration>");
+            rest = time.trim_start_matches(|digit: char| digit.is_ascii_digit());
         } else {
             text.push(first);
             rest = &rest[first.len_utf8()..];
