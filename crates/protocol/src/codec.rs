@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 mod mend;
 mod mend_card;
+mod metadata;
 mod raw;
 mod time;
 mod write;
@@ -23,6 +24,7 @@ mod write;
 pub use mend::mend;
 pub(crate) use mend_card::is_folded;
 pub use mend_card::mend_card;
+pub use metadata::Metadata;
 pub use raw::Raw;
 pub(crate) use raw::{decode_base64, encode_base64};
 pub use time::Timestamp;
@@ -30,8 +32,8 @@ pub use time::Timestamp;
 /// Any JSON value; numbers and the order of keys stay as they were.
 pub type Value = serde_json::Value;
 
-/// A JSON object that belongs to whoever wrote it. Empty and absent are the same.
-pub type Metadata = serde_json::Map<String, Value>;
+/// A JSON object; the order of keys stays as it was.
+pub type Object = serde_json::Map<String, Value>;
 
 /// Builds a [`Value`] in place.
 pub use serde_json::json;

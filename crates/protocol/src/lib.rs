@@ -36,7 +36,7 @@ mod task;
 pub use card::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
 };
-pub use codec::{Metadata, Timestamp, Value, json};
+pub use codec::{Metadata, Object, Timestamp, Value, json};
 pub use error::{DOMAIN, Error, ErrorKind, JsonRpcError, RestError, Violation};
 pub use event::{SendMessageResponse, StreamResponse, TaskArtifactUpdateEvent, TaskStatusUpdateEvent};
 pub use id::{ArtifactId, ContextId, MessageId, PushId, TaskId};

@@ -253,7 +253,7 @@ impl Down<Metadata> for Bytes {
 
 impl Up<Bytes> for Metadata {
     fn up(wire: Bytes) -> Result<Self, DecodeError> {
-        json::read_object(&wire)
+        json::read_object(&wire).map(Self::from)
     }
 }
 

@@ -318,7 +318,7 @@ fn extension(extension: &config::Extension) -> AgentExtension {
         uri: extension.uri.clone(),
         description: extension.description.clone().unwrap_or_default(),
         required: extension.required,
-        params: extension.params.clone().unwrap_or_default(),
+        params: extension.params.clone().unwrap_or_default().into(),
     }
 }
 

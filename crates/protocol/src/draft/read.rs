@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::STATES;
-use crate::codec::{self, Metadata, Value, decode_base64};
+use crate::codec::{self, Object, Value, decode_base64};
 use crate::error::Error;
 use crate::{ContextId, PushId, SendMessageRequest, TaskId, TaskPushNotificationConfig, TaskState, v03};
 
@@ -74,13 +74,13 @@ fn message(message: &mut Value) {
 }
 
 /// `file` becomes `url` or `raw`, `data` comes out of its object.
-fn part(part: &mut Metadata) {
+fn part(part: &mut Object) {
     if let Some(Value::Object(mut file)) = part.remove("file") {
         for (outer, inner, name) in [("fileWithUri", "uri", "url"), ("fileWithBytes", "bytes", "raw")] {
             let mut found = match file.remove(outer) {
                 Some(Value::Object(found)) => found,
-                Some(value) => Metadata::from_iter([(inner.to_owned(), value)]),
-                None => Metadata::from_iter(file.remove(inner).map(|value| (inner.to_owned(), value))),
+                Some(value) => Object::from_iter([(inner.to_owned(), value)]),
+                None => Object::from_iter(file.remove(inner).map(|value| (inner.to_owned(), value))),
             };
             let Some(content) = found.remove(inner) else { continue };
             part.insert(name.into(), content);

@@ -4,7 +4,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::STATES;
-use crate::codec::{self, Metadata, Value, encode_base64, json};
+use crate::codec::{self, Object, Value, encode_base64, json};
 use crate::{
     Artifact, ListTasksResponse, SendMessageResponse, StreamResponse, Task, TaskId, TaskPushNotificationConfig,
     TaskState, TaskStatus, v03,
@@ -69,7 +69,7 @@ pub fn write_event(event: &StreamResponse, out: &mut Vec<u8>) {
     codec::encode_into(&frame, out);
 }
 
-fn with_metadata(mut frame: Value, metadata: &Metadata) -> Value {
+fn with_metadata(mut frame: Value, metadata: &Object) -> Value {
     if !metadata.is_empty() {
         frame["metadata"] = Value::Object(metadata.clone());
     }
@@ -151,7 +151,7 @@ fn parts(tree: &mut Value) {
     }
 }
 
-fn part(part: &mut Metadata) {
+fn part(part: &mut Object) {
     if let Some(data) = part.get_mut("data").map(Value::take) {
         part.insert("data".into(), json!({ "data": data }));
     }

@@ -6,7 +6,7 @@
 use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field};
 
 use super::wrong;
-use crate::codec::{DecodeError, Metadata, Value};
+use crate::codec::{DecodeError, Object, Value};
 
 /// How deep values may nest; JSON bodies have the same limit.
 const DEEPEST: usize = 100;
@@ -25,7 +25,7 @@ const KEY: u32 = 1;
 const VALUE: u32 = 2;
 
 /// An object as a `Struct`.
-pub fn write_object(object: &Metadata) -> Vec<u8> {
+pub fn write_object(object: &Object) -> Vec<u8> {
     let mut out = Vec::new();
     put_object(object, &mut out);
     out
@@ -39,7 +39,7 @@ pub fn write_value(value: &Value) -> Vec<u8> {
 }
 
 /// Reads a `Struct`.
-pub fn read_object(wire: &[u8]) -> Result<Metadata, DecodeError> {
+pub fn read_object(wire: &[u8]) -> Result<Object, DecodeError> {
     take_object(wire, DEEPEST)
 }
 
@@ -48,7 +48,7 @@ pub fn read_value(wire: &[u8]) -> Result<Value, DecodeError> {
     take_value(wire, DEEPEST)
 }
 
-fn put_object(object: &Metadata, out: &mut Vec<u8>) {
+fn put_object(object: &Object, out: &mut Vec<u8>) {
     for (key, value) in object {
         put_nested(ITEMS, out, |out| {
             put_text(KEY, key, out);
@@ -105,8 +105,8 @@ fn put_nested(field: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-fn take_object(wire: &[u8], depth: usize) -> Result<Metadata, DecodeError> {
-    let mut object = Metadata::new();
+fn take_object(wire: &[u8], depth: usize) -> Result<Object, DecodeError> {
+    let mut object = Object::new();
     let depth = deeper(depth)?;
     fields(wire, |field, content| {
         let (ITEMS, Field::Bytes(entry)) = (field, content) else { return Ok(()) };

@@ -8,7 +8,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Dialect, Members, Out};
-use crate::codec::{Metadata, Text, Value, decode_base64, encode_base64};
+use crate::codec::{Metadata, Object, Text, Value, decode_base64, encode_base64};
 use crate::{Content, Part as Model};
 
 /// Says, in the metadata of a part, that its data is a value wrapped into an object.
@@ -49,7 +49,7 @@ pub(crate) fn restore_data(part: &mut Model) {
 }
 
 /// The object that carries the data of a part, which is marked if that is not the data itself.
-pub(crate) fn carried_object(part: &mut Model) -> Option<Metadata> {
+pub(crate) fn carried_object(part: &mut Model) -> Option<Object> {
     let marked = is_marked(part);
     let Content::Data(value) = &mut part.content else { return None };
     match value.take() {

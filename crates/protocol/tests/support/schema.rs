@@ -179,13 +179,13 @@ pub fn default(field: &Field) -> Value {
 }
 
 /// The least that can be read as a message without a field: a oneof needs another member.
-pub fn least(field: &Field) -> Metadata {
+pub fn least(field: &Field) -> Object {
     match field.message {
-        "Part" if field.presence != Presence::OneOf => Metadata::from_iter([("text".to_owned(), json!("x"))]),
+        "Part" if field.presence != Presence::OneOf => Object::from_iter([("text".to_owned(), json!("x"))]),
         "Oauth2SecurityScheme" if field.snake != "flows" => {
-            Metadata::from_iter([("flows".to_owned(), json!({"implicit": default_of("ImplicitFlow")}))])
+            Object::from_iter([("flows".to_owned(), json!({"implicit": default_of("ImplicitFlow")}))])
         }
-        _ => Metadata::new(),
+        _ => Object::new(),
     }
 }
 

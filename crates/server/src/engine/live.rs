@@ -339,9 +339,9 @@ impl Live {
     }
 
     /// Begins a new turn of a task at rest with the message that asks for it.
-    pub(crate) fn begin(self: &Arc<Self>, incoming: Box<Incoming>) -> Result<Seq, WriteError> {
+    pub(crate) fn begin(self: &Arc<Self>, incoming: Incoming) -> Result<Seq, WriteError> {
         let mut writer = self.writer.lock();
-        self.write_locked(&mut writer, Update::state(TaskState::Submitted), Some(*incoming))
+        self.write_locked(&mut writer, Update::state(TaskState::Submitted), Some(incoming))
     }
 
     fn write_locked(

@@ -45,7 +45,7 @@ impl Presenter {
             return None;
         }
         let id = self.metadata.get_or_insert_with(ArtifactId::fresh).clone();
-        Some(whole(id, METADATA, Part::data(Value::Object(data))))
+        Some(whole(id, METADATA, Part::data(data.into())))
     }
 
     /// Text is always appended, so there is something to append to first: some clients drop what they cannot place.
@@ -146,7 +146,7 @@ impl Presenter {
             }
             data.insert("stats".into(), stats);
         }
-        (!data.is_empty()).then(|| whole(ArtifactId::fresh(), RESULT, Part::data(Value::Object(data))))
+        (!data.is_empty()).then(|| whole(ArtifactId::fresh(), RESULT, Part::data(data.into())))
     }
 }
 

@@ -84,7 +84,7 @@ impl Question {
             Reply::Permission(fields) => {
                 let mut fields = fields.clone();
                 fields.insert("decision".into(), choice.id.as_str().into());
-                Value::Object(fields)
+                fields.into()
             }
         };
         Some(vec![Part { media_type: "application/json".into(), ..Part::data(value) }])
@@ -145,7 +145,7 @@ mod tests {
     fn status(text: &str, metadata: Value) -> TaskStatus {
         let mut message = Message::from_agent(vec![Part::text(text)]);
         if let Value::Object(metadata) = metadata {
-            message.metadata = metadata;
+            message.metadata = metadata.into();
         }
         TaskStatus { message: Some(message), ..TaskStatus::default() }
     }
@@ -185,7 +185,7 @@ mod tests {
             "options": [{ "id": "allow_once", "label": "Allow once" }, { "id": "deny", "label": "Deny" }],
         });
         let Value::Object(metadata) = json!({ "iac_code": { "input": input } }) else { unreachable!() };
-        let question = Question::of(&status("", Value::Null), &metadata).unwrap();
+        let question = Question::of(&status("", Value::Null), &metadata.into()).unwrap();
         assert_eq!(question.text, "Run it? Allow once?");
         let expected = json!({
             "schemaVersion": 1, "kind": "permission", "requestTaskId": "t", "inputId": "permission-1", "toolUseId": "u",

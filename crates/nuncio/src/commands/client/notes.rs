@@ -110,7 +110,7 @@ mod tests {
 
     fn lines(metadata: Value) -> Vec<Note> {
         let Value::Object(metadata) = metadata else { return Vec::new() };
-        notes(&metadata)
+        notes(&metadata.into())
     }
 
     fn line(text: &str) -> Note {

@@ -1,6 +1,6 @@
 //! Questions of the agent to its user: from a form to words, and from an answer to the form.
 
-use nuncio_protocol::{Content, Message, Metadata, Value, codec, json};
+use nuncio_protocol::{Content, Message, Object, Value, codec, json};
 
 /// What the agent wants to know.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +77,7 @@ impl Question {
         let content = match object(message, text) {
             Some(object) => self.check(&object)?,
             None => match self.fields.as_slice() {
-                [only] => Metadata::from_iter([(only.name.clone(), only.read(text)?)]),
+                [only] => Object::from_iter([(only.name.clone(), only.read(text)?)]),
                 _ => return Err("The answer must be a JSON object.".into()),
             },
         };
@@ -85,8 +85,8 @@ impl Question {
     }
 
     /// The fields of an object that the form knows, each of its type.
-    fn check(&self, object: &Metadata) -> Result<Metadata, String> {
-        let mut content = Metadata::new();
+    fn check(&self, object: &Object) -> Result<Object, String> {
+        let mut content = Object::new();
         for field in &self.fields {
             match object.get(&field.name) {
                 None | Some(Value::Null) if field.required => return Err(format!("{} is missing.", field.name)),
@@ -206,12 +206,12 @@ impl Field {
 }
 
 /// The object that an answer holds, as data or as text.
-fn object(message: &Message, text: &str) -> Option<Metadata> {
+fn object(message: &Message, text: &str) -> Option<Object> {
     let data = message.parts.iter().find_map(|part| match &part.content {
         Content::Data(Value::Object(object)) => Some(object.clone()),
         _ => None,
     });
-    data.or_else(|| codec::decode::<Metadata>(text.as_bytes()).ok())
+    data.or_else(|| codec::decode::<Object>(text.as_bytes()).ok())
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl Engine {
 
     async fn claim_and_begin(&self, live: &Arc<Live>, incoming: Box<Incoming>, room: Room) -> Result<Seq, Error> {
         self.claim_now(live, self.lease_for(room)).await?;
-        live.begin(incoming).map_err(|error| {
+        live.begin(*incoming).map_err(|error| {
             self.strand(live);
             follow_up_error(live, &error)
         })

@@ -132,7 +132,7 @@ impl Engine {
         if room == Room::Now {
             let claimed = self.claim_row(live, row, self.lease()).await;
             if let Ok(Claim::Taken(_)) = claimed {
-                return match live.begin(Box::new(incoming.clone())) {
+                return match live.begin(incoming.clone()) {
                     Ok(seq) => {
                         let message = incoming.message.clone();
                         self.submit(Job::new(self.hub.hold((**live).clone()), message, true), room);
@@ -157,7 +157,7 @@ impl Engine {
         else {
             return Ok(Acted::Again);
         };
-        let begun = live.begin(Box::new(incoming.clone()));
+        let begun = live.begin(incoming.clone());
         live.set_aside();
         match begun {
             Ok(seq) => {

@@ -149,7 +149,7 @@ fn a_process_starts_in_the_folder_that_was_checked() {
 }
 
 fn metadata(value: &Value) -> Metadata {
-    value.as_object().cloned().expect("an object")
+    value.as_object().cloned().expect("an object").into()
 }
 
 #[test]

@@ -129,7 +129,7 @@ proptest! {
     fn no_metadata_breaks_the_choice(request in value(), message in value()) {
         let wrap = |value: Value| {
             let all = json!({ "iac_code": value.clone(), super::super::WORKSPACE: value });
-            all.as_object().cloned().unwrap_or_else(Metadata::new)
+            Metadata::from(all.as_object().cloned().unwrap_or_default())
         };
         let _ = wanted_workspace(&wrap(request), &wrap(message));
     }

@@ -32,7 +32,7 @@ fn status(state: TaskState, text: &str) -> TaskStatus {
 
 #[allow(clippy::needless_pass_by_value, reason = "it reads better where it is called")]
 fn said(state: TaskState, text: &str, metadata: serde_json::Value) -> StreamResponse {
-    let metadata = metadata.as_object().cloned().unwrap_or_default();
+    let metadata = metadata.as_object().cloned().unwrap_or_default().into();
     let status = status(state, text);
     StreamResponse::StatusUpdate(TaskStatusUpdateEvent { status, metadata, ..TaskStatusUpdateEvent::default() })
 }
