@@ -5,6 +5,7 @@ use std::mem;
 
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
+use hashbrown::hash_table;
 
 /// A map whose hash is several times cheaper than the standard one and, being seeded at random, just as
 /// safe against callers who choose their keys to collide.
@@ -50,16 +51,34 @@ impl<K: Hash + Eq, V> Spread<K, V> {
 
     /// Sets the value of a key, and returns the one that it had.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
-        if let Some(known) = self.get_mut(&key) {
-            return Some(mem::replace(known, value));
+        match self.entry(&key) {
+            (_, hash_table::Entry::Occupied(known)) => Some(mem::replace(&mut known.into_mut().value, value)),
+            (hash, hash_table::Entry::Vacant(free)) => {
+                free.insert(Entry { hash, key, value });
+                None
+            }
         }
-        let hash = self.hasher.hash_one(&key);
+    }
+
+    /// Gives a key a value, unless it has one, which is returned then.
+    pub(crate) fn add(&mut self, key: K, value: V) -> Option<&mut V> {
+        match self.entry(&key) {
+            (_, hash_table::Entry::Occupied(known)) => Some(&mut known.into_mut().value),
+            (hash, hash_table::Entry::Vacant(free)) => {
+                free.insert(Entry { hash, key, value });
+                None
+            }
+        }
+    }
+
+    /// Where a key is or would be, and its hash.
+    fn entry(&mut self, key: &K) -> (u64, hash_table::Entry<'_, Entry<K, V>>) {
+        let hash = self.hasher.hash_one(key);
         if self.parts[self.place(hash)].len() >= PART {
             self.split();
         }
         let place = self.place(hash);
-        self.parts[place].insert_unique(hash, Entry { hash, key, value }, |entry| entry.hash);
-        None
+        (hash, self.parts[place].entry(hash, |entry| entry.key == *key, |entry| entry.hash))
     }
 
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
@@ -117,6 +136,9 @@ mod tests {
             for key in 0..3_000 {
                 prop_assert_eq!(spread.get(&key), plain.get(&key));
                 prop_assert_eq!(spread.get_mut(&key), plain.get_mut(&key));
+                let known = plain.get(&key).copied();
+                prop_assert_eq!(spread.add(key, 7).copied(), known);
+                prop_assert_eq!(spread.get(&key), Some(&known.unwrap_or(7)));
             }
         }
     }

@@ -1,36 +1,117 @@
 //! Events packed into the rows of a database: each behind its length in four bytes. Before the first there can be a
-//! snapshot, whose length has its highest bit set.
+//! snapshot, whose length has its highest bit set. Where the second bit is set, the ids of the task and of its context
+//! are one byte each: they are a third of what short events say.
+
+use std::sync::LazyLock;
 
 use bytes::{Buf, BufMut, Bytes};
+use memchr::memmem::Finder;
+use memchr::{memchr2, memchr2_iter};
+use nuncio_protocol::{ContextId, TaskId};
 
 use super::{LogEvent, Seq};
 
 /// Tells a snapshot from an event.
 const SNAPSHOT: u32 = 1 << 31;
 
+/// Says that ids are shortened.
+const SHORT: u32 = 1 << 30;
+
+/// What stands for the id of the task, and for that of its context: bytes that JSON never has, but in its strings, where
+/// they are escaped.
+const TASK: u8 = 1;
+const CONTEXT: u8 = 2;
+
+/// The end of a member's name before an id: `"id":"`, `"taskId":"`, `"contextId":"`.
+static NAME: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#"d":""#));
+
+/// The ids to be shortened.
+pub(super) struct Ids<'a> {
+    task: &'a [u8],
+    context: &'a [u8],
+}
+
+impl<'a> Ids<'a> {
+    pub(super) fn new(task: &'a TaskId, context: &'a ContextId) -> Self {
+        Self { task: task.as_str().as_bytes(), context: context.as_str().as_bytes() }
+    }
+
+    /// Puts a body behind what is there, with one byte for every id. False, and nothing, where that could not be undone.
+    fn shorten(&self, body: &[u8], into: &mut Vec<u8>) -> bool {
+        if memchr2(TASK, CONTEXT, body).is_some() {
+            return false;
+        }
+        let mut done = 0;
+        for name in NAME.find_iter(body) {
+            let start = name + NAME.needle().len();
+            let stands = |(id, _): &(&[u8], u8)| !id.is_empty() && body[start..].starts_with(id);
+            let found = [(self.task, TASK), (self.context, CONTEXT)].into_iter().find(stands);
+            // An id may look like a name itself.
+            let Some((id, mark)) = found.filter(|_| start >= done) else { continue };
+            into.extend_from_slice(&body[done..start]);
+            into.push(mark);
+            done = start + id.len();
+        }
+        into.extend_from_slice(&body[done..]);
+        true
+    }
+}
+
+/// The ids in full, for who reads what was shortened; none where nothing is.
+pub(super) type FullIds<'a> = Option<(&'a str, &'a str)>;
+
 /// Puts one event behind what is there.
-pub(super) fn pack(into: &mut Vec<u8>, event: &[u8]) {
-    put(into, 0, event);
+pub(super) fn pack(into: &mut Vec<u8>, event: &[u8], ids: Option<&Ids<'_>>) {
+    put(into, 0, event, ids);
 }
 
 /// Puts a snapshot first into a row.
-pub(super) fn pack_snapshot(into: &mut Vec<u8>, snapshot: &[u8]) {
+pub(super) fn pack_snapshot(into: &mut Vec<u8>, snapshot: &[u8], ids: Option<&Ids<'_>>) {
     debug_assert!(into.is_empty());
-    put(into, SNAPSHOT, snapshot);
+    put(into, SNAPSHOT, snapshot, ids);
 }
 
-fn put(into: &mut Vec<u8>, mark: u32, body: &[u8]) {
-    // Nothing comes near two gigabytes: a database row holds one at most.
-    into.put_u32_le(mark | u32::try_from(body.len()).unwrap_or(u32::MAX));
-    into.extend_from_slice(body);
+fn put(into: &mut Vec<u8>, mark: u32, body: &[u8], ids: Option<&Ids<'_>>) {
+    let start = into.len();
+    into.put_u32_le(0);
+    let short = if ids.is_some_and(|ids| ids.shorten(body, into)) {
+        SHORT
+    } else {
+        into.extend_from_slice(body);
+        0
+    };
+    // Nothing comes near a gigabyte: a database row holds no more.
+    let length = u32::try_from(into.len() - start - 4).unwrap_or(SHORT - 1);
+    into[start..start + 4].copy_from_slice(&(mark | short | length).to_le_bytes());
 }
 
 /// The snapshot that a row begins with.
-pub(super) fn snapshot_of(row: &[u8]) -> Result<&[u8], CutOff> {
-    let (length, rest) = row.split_first_chunk().ok_or(CutOff)?;
-    let length = u32::from_le_bytes(*length);
-    let length = usize::try_from(length & !SNAPSHOT).ok().filter(|_| length & SNAPSHOT != 0);
-    length.and_then(|length| rest.get(..length)).ok_or(CutOff)
+pub(super) fn snapshot_of(row: &[u8], ids: FullIds<'_>) -> Result<Bytes, CutOff> {
+    let (head, rest) = row.split_first_chunk().ok_or(CutOff)?;
+    let head = u32::from_le_bytes(*head);
+    let length = length(head).filter(|_| head & SNAPSHOT != 0);
+    let body = length.and_then(|length| rest.get(..length)).ok_or(CutOff)?;
+    if head & SHORT == 0 { Ok(Bytes::copy_from_slice(body)) } else { full(body, ids) }
+}
+
+fn length(head: u32) -> Option<usize> {
+    usize::try_from(head & !(SNAPSHOT | SHORT)).ok()
+}
+
+/// What was shortened as it was.
+fn full(short: &[u8], ids: FullIds<'_>) -> Result<Bytes, CutOff> {
+    let (task, context) = ids.ok_or(CutOff)?;
+    let id = |at: usize| if short[at] == TASK { task } else { context };
+    let marks = || memchr2_iter(TASK, CONTEXT, short);
+    let mut out = Vec::with_capacity(marks().fold(short.len(), |size, at| size + id(at).len()));
+    let mut done = 0;
+    for at in marks() {
+        out.extend_from_slice(&short[done..at]);
+        out.extend_from_slice(id(at).as_bytes());
+        done = at + 1;
+    }
+    out.extend_from_slice(&short[done..]);
+    Ok(out.into())
 }
 
 /// Packs events from number `seq` on into rows of at most `most` bytes each, unless one event alone is larger.
@@ -43,22 +124,21 @@ pub(super) fn pack_rows<'a>(
     let mut bodies = bodies.peekable();
     while let Some(first) = bodies.next() {
         let (from, mut packed) = (seq, Vec::with_capacity(first.len() + 4));
-        pack(&mut packed, first);
+        pack(&mut packed, first, None);
         seq += 1;
         while let Some(next) = bodies.next_if(|next| packed.len() + 4 + next.len() <= most) {
-            pack(&mut packed, next);
+            pack(&mut packed, next, None);
             seq += 1;
         }
         row(from, packed);
     }
 }
 
-/// Takes what is next from a row, and whether it is an event. None where the row ends before it does.
-fn unpack(row: &mut Bytes) -> Option<(Bytes, bool)> {
-    let length = row.try_get_u32_le().ok()?;
-    let is_event = length & SNAPSHOT == 0;
-    let length = usize::try_from(length & !SNAPSHOT).ok()?;
-    (length <= row.len()).then(|| (row.split_to(length), is_event))
+/// Takes what is next from a row, and what its head says of it. None where the row ends before it does.
+fn unpack(row: &mut Bytes) -> Option<(Bytes, u32)> {
+    let head = row.try_get_u32_le().ok()?;
+    let length = length(head)?;
+    (length <= row.len()).then(|| (row.split_to(length), head))
 }
 
 /// A row that does not hold what it says.
@@ -84,18 +164,73 @@ impl Found {
     }
 
     /// Takes what is wanted of a row that begins with the event `seq`.
-    pub(super) fn take(&mut self, mut seq: Seq, mut row: Bytes) -> Result<(), CutOff> {
+    pub(super) fn take(&mut self, mut seq: Seq, mut row: Bytes, ids: FullIds<'_>) -> Result<(), CutOff> {
         while !row.is_empty() && !self.full() {
-            let (body, is_event) = unpack(&mut row).ok_or(CutOff)?;
-            if !is_event {
+            let (body, head) = unpack(&mut row).ok_or(CutOff)?;
+            if head & SNAPSHOT != 0 {
                 continue;
             }
             if seq > self.after {
+                let body = if head & SHORT == 0 { body } else { full(&body, ids)? };
                 self.room = self.room.saturating_sub(body.len());
                 self.events.push(LogEvent { seq, body });
             }
             seq += 1;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Texts in which ids stand where they should, and where they should not.
+    fn bodies() -> impl Strategy<Value = Vec<String>> {
+        prop::collection::vec("([ab\u{1}\u{2}\"\u{e9}-]|d\":\"|d\":\"a|d\":\"ab-){0,12}", 1..6)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_packed_comes_back(
+            bodies in bodies(),
+            task in "[ab-]{0,3}|a?d\":\"[ab]?",
+            context in "[ab-]{0,3}",
+            short: bool,
+            after in 0_u64..6,
+        ) {
+            let (id, context_id) = (TaskId::from(&*task), ContextId::from(&*context));
+            let ids = Ids::new(&id, &context_id);
+            let (ids, full_ids) = if short { (Some(&ids), Some((&*task, &*context))) } else { (None, None) };
+            let mut row = Vec::new();
+            pack_snapshot(&mut row, bodies[0].as_bytes(), ids);
+            for body in &bodies {
+                pack(&mut row, body.as_bytes(), ids);
+            }
+            prop_assert_eq!(snapshot_of(&row, full_ids).expect("a snapshot"), bodies[0].as_bytes());
+            let mut found = Found::new(after, usize::MAX, usize::MAX);
+            found.take(1, row.into(), full_ids).expect("a row");
+            let wanted = (1..).zip(&bodies).filter(|(seq, _)| *seq > after);
+            let wanted: Vec<_> = wanted.map(|(seq, body)| LogEvent { seq, body: body.clone().into() }).collect();
+            prop_assert_eq!(found.events, wanted);
+        }
+
+        #[test]
+        fn a_row_that_is_no_row_is_an_error_or_nothing(row in prop::collection::vec(any::<u8>(), 0..64)) {
+            let _ = snapshot_of(&row, Some(("t", "c")));
+            let _ = Found::new(0, usize::MAX, usize::MAX).take(1, row.into(), None);
+        }
+    }
+
+    #[test]
+    fn ids_take_a_byte_each() {
+        let (task, context) = (TaskId::fresh(), ContextId::fresh());
+        let body = format!("{{\"taskId\":\"{task}\",\"contextId\":\"{context}\"}}");
+        let (mut row, ids) = (Vec::new(), Ids::new(&task, &context));
+        pack(&mut row, body.as_bytes(), Some(&ids));
+        assert_eq!(row.len(), 4 + body.len() - 2 * 35);
+        assert!(Found::new(0, 1, 1).take(1, row.into(), None).is_err(), "without the ids it cannot be read");
     }
 }

@@ -61,12 +61,11 @@ impl Log {
             return Ok(Created::Known(known, seq));
         }
         let ids = self.ids.entry(task.scope.tenant.clone()).or_default();
-        if ids.get(&task.id).is_some() {
+        let key = TaskKey(self.last_key + 1);
+        if ids.add(task.id.clone(), key).is_some() {
             return Err(StoreError::Failed { at: "memory".into(), what: "the task id exists".into() });
         }
-        self.last_key += 1;
-        let key = TaskKey(self.last_key);
-        ids.insert(task.id.clone(), key);
+        self.last_key = key.0;
         let (state, updated) = task.present();
         let snapshot = task.snapshot().map(|(seq, body)| (seq, body.clone()));
         let seq = task.seq();

@@ -84,9 +84,8 @@ impl Shelf {
             self.active.insert(place);
             return;
         }
-        match self.contexts.get_mut(&row.context_id) {
-            None => _ = self.contexts.insert(row.context_id.clone(), Places::One(place.clone())),
-            Some(others) => others.insert(place.clone()),
+        if let Some(others) = self.contexts.add(row.context_id.clone(), Places::One(place.clone())) {
+            others.insert(place.clone());
         }
         if row.state != COMPLETED {
             self.states.entry(row.state).or_default().insert(place.clone());

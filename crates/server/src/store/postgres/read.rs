@@ -102,7 +102,7 @@ pub(super) async fn events(
         for row in &some {
             let taken = count(row, 0).and_then(|seq| Ok((seq, bytes(row, 1)?)));
             let (seq, body) = taken.map_err(|error| at.sql(&error))?;
-            found.take(seq, body).map_err(|error| at.failed(error))?;
+            found.take(seq, body, None).map_err(|error| at.failed(error))?;
         }
         if some.len() < rows || found.events.len() == before {
             break;

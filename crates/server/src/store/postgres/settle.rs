@@ -91,7 +91,7 @@ async fn is_there(link: &Link, run: &Run) -> Result<bool, Error> {
     let mut found = Found::new(last.seq - 1, 1, usize::MAX);
     for row in rows {
         // A row that is cut off has not this event.
-        let _ = found.take(row.try_get::<_, i64>(0)?.cast_unsigned(), read::bytes(&row, 1)?);
+        let _ = found.take(row.try_get::<_, i64>(0)?.cast_unsigned(), read::bytes(&row, 1)?, None);
     }
     Ok(found.events.first().is_some_and(|event| event.body == last.body))
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use rusqlite::Connection;
 
-use super::super::packed::{CutOff, Found, pack, pack_snapshot};
+use super::super::packed::{CutOff, Found, Ids, pack, pack_snapshot};
 use super::super::{LogEvent, NewTask, Seq, TaskKey};
 use super::writer::Batch;
 use super::{number, read};
@@ -39,7 +39,7 @@ pub(super) fn events<'a>(
         while batch.packed.len() < ROW_BYTES
             && let Some(body) = bodies.next()
         {
-            pack(&mut batch.packed, body);
+            pack(&mut batch.packed, body, None);
             seq += 1;
         }
         let place = next_place(batch);
@@ -52,16 +52,17 @@ pub(super) fn events<'a>(
 /// takes. Returns whether the snapshot is there, and how many of those events are.
 pub(super) fn pack_first(batch: &mut Batch<'_>, task: &NewTask) -> (bool, usize) {
     batch.packed.clear();
+    let ids = Ids::new(&task.id, &task.context_id);
     let snapshot = task.snapshot().filter(|(_, body)| body.len() < SMALL);
     if let Some((_, body)) = snapshot {
-        pack_snapshot(&mut batch.packed, body);
+        pack_snapshot(&mut batch.packed, body, Some(&ids));
     }
-    pack(&mut batch.packed, &task.body);
+    pack(&mut batch.packed, &task.body, Some(&ids));
     let mut early = task.early.iter();
     while batch.packed.len() < ROW_BYTES
         && let Some(event) = early.next()
     {
-        pack(&mut batch.packed, &event.body);
+        pack(&mut batch.packed, &event.body, Some(&ids));
     }
     (snapshot.is_some(), task.early.len() - early.len())
 }
@@ -97,7 +98,10 @@ pub(super) fn read(
 ) -> rusqlite::Result<Vec<LogEvent>> {
     let mut found = Found::new(after, limit, room);
     if after == 0 {
-        let mut first = db.prepare_cached("SELECT seq, body FROM log WHERE place = ?1 AND task = ?1")?;
+        let mut first = db.prepare_cached(
+            "SELECT l.seq, l.body, t.id, t.context_id FROM log AS l JOIN task AS t ON t.key = l.place
+             WHERE l.place = ?1 AND l.task = ?1",
+        )?;
         take(&mut found, first.query([task.0])?)?;
     }
     let mut start =
@@ -106,14 +110,14 @@ pub(super) fn read(
     let start: Option<i64> = start.query_row((task.0, next), |row| row.get(0))?;
     if start.is_none() {
         let mut second = db.prepare_cached(
-            "SELECT s.seq, s.body FROM task AS t JOIN log AS s ON s.place = t.second
+            "SELECT s.seq, s.body, t.id, t.context_id FROM task AS t JOIN log AS s ON s.place = t.second
              WHERE t.key = ?1 AND (t.second <> t.key OR ?2)",
         )?;
         // It may stand with the first, which is read already if that was asked for.
         take(&mut found, second.query((task.0, after > 0))?)?;
     }
     let mut rest = db.prepare_cached(
-        "SELECT seq, body FROM log INDEXED BY log_by_task WHERE task = ?1 AND seq > 2 AND seq >= ?2 ORDER BY seq",
+        "SELECT seq, body, NULL, NULL FROM log INDEXED BY log_by_task WHERE task = ?1 AND seq > 2 AND seq >= ?2 ORDER BY seq",
     )?;
     take(&mut found, rest.query((task.0, start.unwrap_or(0)))?)?;
     Ok(found.events)
@@ -124,7 +128,8 @@ fn take(found: &mut Found, mut rows: rusqlite::Rows<'_>) -> rusqlite::Result<()>
         && let Some(row) = rows.next()?
     {
         let seq = row.get::<_, i64>(0)?.cast_unsigned();
-        found.take(seq, read::bytes(row, 1)?).map_err(|error| damaged(&error))?;
+        let ids = row.get_ref(2)?.as_str_or_null()?.zip(row.get_ref(3)?.as_str_or_null()?);
+        found.take(seq, read::bytes(row, 1)?, ids).map_err(|error| damaged(&error))?;
     }
     Ok(())
 }

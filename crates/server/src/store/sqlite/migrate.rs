@@ -10,6 +10,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0001_log.sql"),
     include_str!("migrations/0002_session.sql"),
     include_str!("migrations/0003_push.sql"),
+    include_str!("migrations/0004_short.sql"),
 ];
 
 /// The newest schema that this release knows.

@@ -83,7 +83,7 @@ pub(super) fn row(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
         attempts: row.get(9)?,
         leased: row.get(14)?,
         writer: None,
-        snapshot: snapshot(row.get_ref(10)?.as_blob_or_null()?, row.get(15)?)?,
+        snapshot: snapshot(row)?,
         snapshot_seq: row.get::<_, i64>(11)?.cast_unsigned(),
         created: row.get(12)?,
         updated: row.get(13)?,
@@ -91,12 +91,13 @@ pub(super) fn row(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
 }
 
 /// The snapshot from its row, which may be that of the first events.
-fn snapshot(row: Option<&[u8]>, with_events: bool) -> rusqlite::Result<Option<Bytes>> {
-    let snapshot = match row {
-        Some(row) if with_events => Some(packed::snapshot_of(row).map_err(|error| log::damaged(&error))?),
-        row => row,
-    };
-    Ok(snapshot.map(Bytes::copy_from_slice))
+fn snapshot(row: &Row<'_>) -> rusqlite::Result<Option<Bytes>> {
+    let Some(body) = row.get_ref(10)?.as_blob_or_null()? else { return Ok(None) };
+    if !row.get::<_, bool>(15)? {
+        return Ok(Some(Bytes::copy_from_slice(body)));
+    }
+    let ids = (row.get_ref(3)?.as_str()?, row.get_ref(4)?.as_str()?);
+    packed::snapshot_of(body, Some(ids)).map(Some).map_err(|error| log::damaged(&error))
 }
 
 pub(super) fn bytes(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {

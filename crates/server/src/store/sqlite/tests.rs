@@ -11,12 +11,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use nuncio_protocol::{ContextId, PushId, TaskId};
+use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::{Durability, SqliteOptions, SqliteStore};
 use crate::store::{
-    Acknowledge, Append, AppendError, Claim, Created, Dead, IdempotencyKey, Lease, ListQuery, NewTask, PushConfig,
-    Scope, Seq, State, Store, StoreError, TaskKey, suite,
+    Acknowledge, Append, AppendError, Claim, Created, Dead, Early, IdempotencyKey, Lease, ListQuery, NewTask,
+    PushConfig, Scope, Seq, State, Store, StoreError, TaskKey, packed, suite,
 };
 
 fn open(path: &Path) -> Result<SqliteStore, StoreError> {
@@ -248,6 +249,42 @@ async fn whatever_was_confirmed_survives_a_crash() {
         assert_eq!(found.task_by_key(task).await.unwrap().unwrap().seq, seq);
         append(&found, task, seq + 1, |_| ()).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn ids_of_a_short_task_take_a_byte_each_and_are_read_in_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nuncio.db");
+    let store = open(&path).unwrap();
+    let (id, context_id) = (TaskId::fresh(), ContextId::fresh());
+    let body = |n: u8| Bytes::from(format!(r#"{{"n":{n},"taskId":"{id}","contextId":"{context_id}"}}"#));
+    let early = Early { body: body(2), at: 2, state: Some(State(3)), snapshot: Some(body(3)) };
+    let task =
+        NewTask { id: id.clone(), context_id: context_id.clone(), body: body(1), early: vec![early], ..new_task("") };
+    let Created::New(key) = store.create(task).await.unwrap() else { panic!("it is new") };
+    let read = async |store: &SqliteStore| {
+        let task = store.task(&Scope::default(), &id).await.unwrap().unwrap();
+        let events = store.events(key, 0, 10, usize::MAX).await.unwrap();
+        let second = store.events(key, 1, 10, usize::MAX).await.unwrap();
+        assert_eq!(second, &events[1..]);
+        (task.snapshot, events.into_iter().map(|event| event.body).collect::<Vec<_>>())
+    };
+    let expected = (Some(body(3)), vec![body(1), body(2)]);
+    assert_eq!(read(&store).await, expected);
+    drop(store);
+
+    let db = Connection::open(&path).unwrap();
+    let row: Vec<u8> = db.query_row("SELECT body FROM log", [], |row| row.get(0)).unwrap();
+    assert_eq!(row.len(), 3 * (4 + body(1).len() - 2 * 35));
+    // As the release before wrote it.
+    let mut plain = Vec::new();
+    packed::pack_snapshot(&mut plain, &body(3), None);
+    packed::pack(&mut plain, &body(1), None);
+    packed::pack(&mut plain, &body(2), None);
+    db.execute("UPDATE log SET body = ?1", [plain]).unwrap();
+    db.pragma_update(None, "user_version", 3).unwrap();
+    drop(db);
+    assert_eq!(read(&open(&path).unwrap()).await, expected);
 }
 
 #[tokio::test]

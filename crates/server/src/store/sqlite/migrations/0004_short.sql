@@ -1,0 +1,2 @@
+-- In the row at a task's key, the ids of the task and of its context may be one byte each: the second bit of a length
+-- says so. Rows from before stay as they are; a release that does not know of it must not open the file.
