@@ -103,7 +103,8 @@ fn full(short: &[u8], ids: FullIds<'_>) -> Result<Bytes, CutOff> {
     let (task, context) = ids.ok_or(CutOff)?;
     let id = |at: usize| if short[at] == TASK { task } else { context };
     let marks = || memchr2_iter(TASK, CONTEXT, short);
-    let mut out = Vec::with_capacity(marks().fold(short.len(), |size, at| size + id(at).len()));
+    // Exactly what it takes, since it may be kept for long.
+    let mut out = Vec::with_capacity(marks().fold(short.len(), |size, at| size - 1 + id(at).len()));
     let mut done = 0;
     for at in marks() {
         out.extend_from_slice(&short[done..at]);
