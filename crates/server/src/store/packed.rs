@@ -1,6 +1,6 @@
 //! Events packed into the rows of a database: each behind its length in four bytes. Before the first there can be a
 //! snapshot, whose length has its highest bit set. Where the second bit is set, the ids of the task and of its context
-//! are one byte each: they are a third of what short events say.
+//! are one byte each: they are 29 % of what a short task has to say.
 
 use std::sync::LazyLock;
 
