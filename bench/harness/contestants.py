@@ -8,6 +8,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent.parent
 ROOT = HERE.parent
 FLOOR = "floor-axum"
+# The floors of other bindings.
+FLOORS = {"grpc": "floor-grpc", "ws": "floor-ws"}
 OURS = ("nuncio-memory", "nuncio-sqlite")
 
 

@@ -1,7 +1,7 @@
 """docs/performance.md: tables and plots between two markers, everything else is written by hand."""
 
 from . import plot
-from .contestants import FLOOR, OURS, ROOT
+from .contestants import FLOOR, FLOORS, OURS, ROOT
 from .results import CPU, over, short, times
 
 PAGE = ROOT / "docs" / "performance.md"
@@ -79,18 +79,30 @@ def by_itself(results):
 THREE = (FLOOR, *OURS)
 
 
-def other_bindings(results):
+def by_binding(what, ratio):
+    """A row for each binding; `ratio` takes one of ours, a case and a binding."""
     rows = []
     for key, label in BINDINGS.items():
         row = [label]
         for case in ("send16", "get16", "stream16"):
             for name in OURS:
-                row.append(short(results.ratio(name, f"{case}.{key}", CPU, name, case)))
+                row.append(short(ratio(name, case, key)))
         rows.append(row)
-    head = ["CPU time as a multiple of JSON-RPC 1.0"]
-    for what in ("SendMessage", "GetTask", "stream"):
-        head += [f"{what}, memory", f"{what}, SQLite"]
+    head = [what]
+    for call in ("SendMessage", "GetTask", "stream"):
+        head += [f"{call}, memory", f"{call}, SQLite"]
     return table(head, rows)
+
+
+def other_bindings(results):
+    return by_binding("CPU time as a multiple of JSON-RPC 1.0",
+                      lambda name, case, key: results.ratio(name, f"{case}.{key}", CPU, name, case))
+
+
+def same_transport(results):
+    """Our server beside the floor of each binding that has one of its own."""
+    return by_binding("CPU time as a multiple of the bare server's",
+                      lambda name, case, key: results.ratio(name, f"{case}.{key}", CPU, FLOORS.get(key)))
 
 
 def everyone(results, names):
@@ -168,6 +180,7 @@ def render(results, write_plots=True):
         ("Beside the floor", against_floor(results)),
         ("By itself", by_itself(results)),
         ("Over other bindings", other_bindings(results)),
+        ("Beside a bare server on the same transport", same_transport(results)),
         ("Everyone", everyone(results, names)),
         ("Spread", quality(results, names)),
     ):
