@@ -105,3 +105,21 @@ async fn a_reader_who_takes_its_time_costs_no_memory_and_loses_nothing() {
         assert_eq!(seen, 30_003, "{by:?}");
     }
 }
+
+#[tokio::test]
+async fn a_connection_that_waits_holds_little_memory() {
+    const CONNECTIONS: u64 = 200;
+    let house = House::open("");
+    for by in [By::Unix, By::WebSocket] {
+        let task = Talk::open(&house, by).await.send("warm up").await;
+        let before = house.server.resident_kib();
+        let mut open = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let mut talk = Talk::open(&house, by).await;
+            talk.call("GetTask", json!({ "id": task["id"] })).await;
+            open.push(talk);
+        }
+        let each = house.server.resident_kib().saturating_sub(before) / CONNECTIONS;
+        assert!(each < 64, "{by:?}: {each} KiB each");
+    }
+}

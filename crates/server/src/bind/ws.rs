@@ -15,7 +15,7 @@ use nuncio_protocol::{Error, ErrorKind};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
-use tokio::time::{MissedTickBehavior, interval_at};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::{CapacityError, Error as WsError};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -34,6 +34,8 @@ use crate::call::Way;
 const PROTOCOLS: [&str; 3] = ["a2a", "jsonrpc", "json-rpc"];
 /// How long a closing peer is waited for.
 const GOODBYE: Duration = Duration::from_secs(2);
+/// How much is read at once. Every connection holds that much, and all of it is cleared before each read.
+const READ: usize = 8 << 10;
 /// How many frames are written before they are sent off.
 const BATCH: usize = 32;
 
@@ -127,7 +129,8 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let most = app.http.max_body;
-    let config = WebSocketConfig::default().max_message_size(Some(most)).max_frame_size(Some(most));
+    let config = WebSocketConfig::default().read_buffer_size(READ);
+    let config = config.max_message_size(Some(most)).max_frame_size(Some(most));
     let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let (sink, stream) = socket.split();
     let peer = Peer { way, ..Peer::default() };
@@ -181,32 +184,43 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
 
     /// Takes requests until the connection ends. Says why, if the peer does not know.
     async fn run(&mut self) -> Option<Goodbye> {
-        let patience = self.app.http.keep_alive * 2;
         let gone = self.session.gone();
+        // Made once and not for every frame: each is an entry in a list of its own.
+        let (closing, gone) = (self.app.closing.cancelled(), gone.cancelled());
+        tokio::pin!(closing, gone);
+        let mut look = every(self.app.http.keep_alive * 2);
         loop {
             let next = tokio::select! {
-                next = tokio::time::timeout(patience, self.stream.next()) => next,
-                () = self.app.closing.cancelled() => return Some((CloseCode::Away, "the server is shutting down")),
-                () = gone.cancelled() => return None,
-            };
-            match next {
-                Ok(Some(Ok(message))) => {
-                    self.heard.store(true, Ordering::Relaxed);
-                    match message {
-                        Message::Text(frame) => self.session.take(frame.into()).await,
-                        Message::Binary(_) => return Some((CloseCode::Unsupported, "frames are text")),
-                        Message::Close(_) => return None,
-                        Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
-                    }
-                }
-                Ok(None) => return None,
-                Ok(Some(Err(error))) => return farewell(&error),
+                next = self.stream.next() => next,
                 // A slow reader takes its time; a dead one takes nothing.
-                Err(_) if self.heard.swap(false, Ordering::Relaxed) => {}
-                Err(_) => return Some((CloseCode::Away, "no sign of life")),
+                _ = look.tick() => match self.heard.swap(false, Ordering::Relaxed) {
+                    true => continue,
+                    false => return Some((CloseCode::Away, "no sign of life")),
+                },
+                () = &mut closing => return Some((CloseCode::Away, "the server is shutting down")),
+                () = &mut gone => return None,
+            };
+            let message = match next {
+                Some(Ok(message)) => message,
+                Some(Err(error)) => return farewell(&error),
+                None => return None,
+            };
+            self.heard.store(true, Ordering::Relaxed);
+            match message {
+                Message::Text(frame) => self.session.take(frame.into()).await,
+                Message::Binary(_) => return Some((CloseCode::Unsupported, "frames are text")),
+                Message::Close(_) => return None,
+                Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
             }
         }
     }
+}
+
+/// Ticks after each of these times, and not more often when one was missed.
+fn every(time: Duration) -> Interval {
+    let mut interval = interval_at(Instant::now() + time, time);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
 }
 
 fn farewell(error: &WsError) -> Option<Goodbye> {
@@ -228,9 +242,7 @@ async fn write<S: AsyncRead + AsyncWrite + Unpin>(
     goodbye: oneshot::Receiver<Option<Goodbye>>,
     heard: &AtomicBool,
 ) {
-    let every = app.http.keep_alive;
-    let mut beat = interval_at(tokio::time::Instant::now() + every, every);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut beat = every(app.http.keep_alive);
     let mut batch = Vec::with_capacity(BATCH);
     let written = async {
         loop {

@@ -17,6 +17,8 @@ use super::{End, gone};
 use crate::error::ClientError;
 use crate::http::{Ask, Http, invalid, protocol, within};
 
+/// How much is read at once: all of it is cleared before each read.
+const READ: usize = 8 << 10;
 /// How often the agent is asked for a sign of life, and how long it may be silent.
 const BEAT: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(50);
@@ -43,7 +45,8 @@ pub(super) async fn open(url: &Url, http: &Http, end: End) -> Result<(), ClientE
         response.upgrade().await.map_err(|error| gone(url, &error.without_url().to_string()))
     };
     let upgraded = within(http.options.connect_timeout, crate::http::shown(url), work).await?;
-    let config = WebSocketConfig::default().max_message_size(Some(end.limit)).max_frame_size(Some(end.limit));
+    let config = WebSocketConfig::default().read_buffer_size(READ);
+    let config = config.max_message_size(Some(end.limit)).max_frame_size(Some(end.limit));
     let socket = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await;
     tokio::spawn(carry(socket, end));
     Ok(())

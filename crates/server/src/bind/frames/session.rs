@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderValue;
+use futures_util::future::poll_immediate;
 use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
 use nuncio_protocol::jsonrpc::{self, Id, Request};
 use nuncio_protocol::{Error, ErrorKind, GetExtendedAgentCardRequest};
 use parking_lot::{Mutex, RwLock};
@@ -50,8 +51,7 @@ struct Inner {
     app: Arc<App>,
     form: Form,
     peer: Peer,
-    /// What holds for every request that does not say otherwise.
-    defaults: RwLock<Arc<Parts>>,
+    defaults: RwLock<Arc<Defaults>>,
     out: Sender<Vec<u8>>,
     room: Arc<Semaphore>,
     streams: Arc<Semaphore>,
@@ -59,6 +59,35 @@ struct Inner {
     requests: TaskTracker,
     /// The peer is gone: nobody waits for answers any more.
     gone: CancellationToken,
+}
+
+/// What holds for every request that does not say otherwise.
+struct Defaults {
+    said: Parts,
+    /// The same for requests whose method says that they are of 1.0, where nothing else does.
+    v1: Option<Parts>,
+}
+
+impl Defaults {
+    fn new(said: Parts) -> Self {
+        let v1 = matches!(params::version(&said), Ok(None)).then(|| {
+            let mut parts = said.clone();
+            parts.headers.insert("a2a-version", HeaderValue::from_static("1.0"));
+            parts
+        });
+        Self { said, v1 }
+    }
+
+    /// The same with these headers.
+    fn with(&self, headers: HeaderMap) -> Self {
+        let mut said = self.said.clone();
+        said.headers.extend(headers);
+        Self::new(said)
+    }
+
+    fn parts(&self, is_old: bool) -> &Parts {
+        self.v1.as_ref().filter(|_| !is_old).unwrap_or(&self.said)
+    }
 }
 
 /// The streams that run. Ids are the caller's, who may give two of them the same.
@@ -101,7 +130,7 @@ impl Session {
             app,
             form,
             peer,
-            defaults: RwLock::new(Arc::new(defaults)),
+            defaults: RwLock::new(Arc::new(Defaults::new(defaults))),
             out,
             room: Arc::new(Semaphore::new(IN_FLIGHT)),
             streams: Arc::new(Semaphore::new(STREAMS)),
@@ -116,7 +145,7 @@ impl Session {
     pub(crate) async fn take(&self, frame: Bytes) {
         let headers = match beside(&frame) {
             Ok(Beside { ends: Some(id), .. }) => return self.0.end(&id),
-            Ok(beside) if beside.alone => return self.0.remember(&beside.headers),
+            Ok(beside) if beside.alone => return self.0.remember(beside.headers),
             Ok(beside) => beside.headers,
             Err(error) => return self.refuse(&error).await,
         };
@@ -125,23 +154,30 @@ impl Session {
             () = self.0.gone.cancelled() => return,
         };
         let Ok(room) = room else { return };
-        let mut parts = Parts::clone(&self.0.defaults.read());
-        parts.headers.extend(headers);
+        let mut defaults = self.0.defaults.read().clone();
+        if !headers.is_empty() {
+            defaults = Arc::new(defaults.with(headers));
+        }
         let inner = self.0.clone();
-        self.0.requests.spawn(async move {
-            tokio::select! {
-                () = inner.answer(parts, &frame, room) => {}
-                () = inner.gone.cancelled() => {}
-            }
-        });
+        let mut work = Box::pin(async move { inner.answer(&defaults, &frame, room).await });
+        // What is answered at once needs no task of its own.
+        if poll_immediate(work.as_mut()).await.is_none() {
+            let gone = self.gone();
+            self.0.requests.spawn(async move {
+                tokio::select! {
+                    () = work => {}
+                    () = gone.cancelled() => {}
+                }
+            });
+        }
     }
 
     /// Whether the headers so far, and those of this first frame, let the caller in. They stay.
     pub(crate) async fn introduce(&self, frame: &[u8]) -> bool {
         let Ok(beside) = beside(frame) else { return false };
-        self.0.remember(&beside.headers);
-        let parts = self.0.defaults.read().clone();
-        self.0.admit(&parts).await.is_ok()
+        self.0.remember(beside.headers);
+        let defaults = self.0.defaults.read().clone();
+        self.0.admit(&defaults.said).await.is_ok()
     }
 
     /// Answers something of which not even the id is known.
@@ -175,11 +211,9 @@ impl Session {
 }
 
 impl Inner {
-    fn remember(&self, headers: &http::HeaderMap) {
+    fn remember(&self, headers: HeaderMap) {
         let mut defaults = self.defaults.write();
-        let mut parts = Parts::clone(&defaults);
-        parts.headers.extend(headers.clone());
-        *defaults = Arc::new(parts);
+        *defaults = Arc::new(defaults.with(headers));
     }
 
     /// Ends the streams with this id. Their task goes on; a stream that is not there has nothing to end.
@@ -206,7 +240,7 @@ impl Inner {
         }
     }
 
-    async fn answer(&self, mut parts: Parts, frame: &[u8], room: OwnedSemaphorePermit) {
+    async fn answer(&self, defaults: &Defaults, frame: &[u8], room: OwnedSemaphorePermit) {
         let request = match Request::decode(frame) {
             Ok(request) => request,
             Err((error, id)) => {
@@ -218,12 +252,10 @@ impl Inner {
         let streams = rpc::is_streaming(&request.method);
         // The name of a method says which version it is of.
         let is_old = request.method.contains('/');
-        if !is_old && matches!(params::version(&parts), Ok(None)) {
-            parts.headers.insert("a2a-version", HeaderValue::from_static("1.0"));
-        }
-        let reply = match self.admit(&parts).await {
-            Ok(_) if request.method == CARD => card(&self.app, &parts, &request),
-            Ok(caller) => rpc::carry(&self.app, &parts, &caller, &request).await,
+        let parts = defaults.parts(is_old);
+        let reply = match self.admit(parts).await {
+            Ok(_) if request.method == CARD => card(&self.app, parts, &request),
+            Ok(caller) => rpc::carry(&self.app, parts, &caller, &request).await,
             Err(error) => {
                 self.app.metrics.errors.inc();
                 let version = if is_old { Version::V03 } else { Version::V1 };
