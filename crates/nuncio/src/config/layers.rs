@@ -220,9 +220,14 @@ fn misspelled(name: &str) -> Option<String> {
     if !name.starts_with(PREFIX) {
         return None;
     }
-    let known = KEYS.iter().filter(|key| key.in_environment);
-    let (slips, meant) = known.map(|key| variable(key.name())).map(|meant| (distance(name, &meant), meant)).min()?;
-    (1..=2).contains(&slips).then(|| format!("the environment variable `{name}` is not used: did you mean `{meant}`?"))
+    let known = KEYS.iter().filter(|key| key.in_environment).map(|key| variable(key.name()));
+    // Two slips change the length by two at most.
+    let near: Vec<_> = known.filter(|meant| meant.len().abs_diff(name.chars().count()) <= 2).collect();
+    if near.iter().any(|known| known == name) {
+        return None;
+    }
+    let (slips, meant) = near.into_iter().map(|meant| (distance(name, &meant), meant)).min()?;
+    (slips <= 2).then(|| format!("the environment variable `{name}` is not used: did you mean `{meant}`?"))
 }
 
 /// The layer of a YAML document: the file, or a profile.
