@@ -265,7 +265,7 @@ macro_rules! proto_enum {
 
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.serialize_str(self.name())
+                to.serialize_unit_variant(stringify!($name), u32::from(self.number()), self.name())
             }
         }
 

@@ -1,7 +1,8 @@
 //! JSON out, without a space too many: all that goes over the wire and into the log is written here.
 //!
-//! The names of members are words of our own code and are written as they are. Text is looked through many bytes at a
-//! time, because hardly any needs escaping. What is rare, such as fractions, is left to `serde_json`.
+//! The names of members and of values of enums are words of our own code and are written as they are. Text is looked
+//! through many bytes at a time, because hardly any needs escaping. What is rare, such as fractions, is left to
+//! `serde_json`.
 
 use std::mem;
 
@@ -246,7 +247,10 @@ impl<'a> Serializer for Writer<'a> {
     }
 
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Error> {
-        self.serialize_str(variant)
+        self.out.push(b'"');
+        self.out.extend_from_slice(variant.as_bytes());
+        self.out.push(b'"');
+        Ok(())
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Error> {
