@@ -71,6 +71,8 @@ def by_itself(results):
         ["SendMessage at half load, p50", *(unit(m(n, "half", "latency.p50_us"), "µs") for n in THREE)],
         ["SendMessage at half load, p99", *(unit(m(n, "half", "latency.p99_us"), "µs") for n in THREE)],
         ["the second by the first", *(tail(n) for n in THREE)],
+        ["the core was busy meanwhile", *(unit(m(n, "half", "srv_cpu_pct"), "%") for n in THREE)],
+        ["the host took it away", *(unit(m(n, "half", "srv_stolen_pct"), "%") for n in THREE)],
         ["SendMessage a second on that core", *(short(m(n, "send64", "rate")) for n in THREE)],
     ]
     return table(["", FLOOR, "in memory", "on SQLite"], rows)

@@ -89,8 +89,22 @@ class Server:
 
     def load(self, words, binding="jsonrpc", timeout=400):
         """One run of the generator against this server; what it found, or why it failed."""
-        return generate([words[0], "--url", self.url, "--binding", binding, "--pid", str(self.pid), *words[1:]],
-                        timeout)
+        before = stolen()
+        found = generate([words[0], "--url", self.url, "--binding", binding, "--pid", str(self.pid), *words[1:]],
+                         timeout)
+        taken, passed = (after - was for after, was in zip(stolen(), before))
+        return {**found, "srv_stolen_pct": 100 * taken / max(passed, 1)}
+
+
+def stolen():
+    """How long the host has kept the server's core for itself, and how long the core has been there, in ticks."""
+    for line in open("/proc/stat"):
+        name, *ticks = line.split()
+        if name == f"cpu{SERVER_CORE}":
+            # user nice system idle iowait irq softirq steal; what follows is part of user.
+            ticks = [int(n) for n in ticks[:8]]
+            return ticks[7], sum(ticks)
+    return 0, 0
 
 
 def generate(words, timeout=400, env=None):

@@ -30,6 +30,7 @@ pub mod workspace;
 
 mod audit;
 mod bind;
+mod boxed;
 mod call;
 mod card;
 mod group;

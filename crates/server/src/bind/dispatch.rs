@@ -14,6 +14,7 @@ use tracing::Instrument;
 
 use super::{App, StreamPlace};
 use crate::audit::Note;
+use crate::boxed::boxed;
 use crate::call::{Call, Version};
 use crate::engine::{Close, Handle, Over, Sent, Subscription, TaskJson, not_supported};
 use crate::metrics::Operation;
@@ -153,7 +154,7 @@ pub(crate) fn dispatch(
     call: Call,
     request: Request,
 ) -> Pin<Box<impl Future<Output = Result<Outcome, Error>> + Send>> {
-    Box::pin(supervise(app, call, request))
+    boxed(|| supervise(app, call, request))
 }
 
 /// Carries a request out if it may be, and notes how it went.

@@ -23,6 +23,7 @@ use super::body::{self, Body};
 use super::http::bytes_response;
 use super::{App, params};
 use crate::auth::{Caller, Shown, proven};
+use crate::boxed::boxed;
 use crate::call::Version;
 pub(crate) use frame::framed;
 
@@ -109,10 +110,11 @@ where
         return reflection::answer(app, method, &caller, incoming);
     }
     let deadline = deadline(&parts.headers)?;
-    let work = carry_out(app, service, method, &parts, &caller, incoming, deadline);
+    // Awaited where it is made: a future that is kept in between is moved.
+    let work = || carry_out(app, service, method, &parts, &caller, incoming, deadline);
     match deadline {
-        None => work.await,
-        Some(deadline) => match tokio::time::timeout_at(deadline, Box::pin(work)).await {
+        None => work().await,
+        Some(deadline) => match tokio::time::timeout_at(deadline, boxed(work)).await {
             Ok(done) => done,
             Err(_) => Ok(reply::too_late()),
         },

@@ -11,6 +11,7 @@ use nuncio_protocol::{Error, ErrorKind, json};
 use super::body::{self, Body};
 use super::{App, artifact, browser, grpc, jsonrpc, mcp, params, rest, ws};
 use crate::auth::{Denied, Shown, proven};
+use crate::boxed::boxed;
 use crate::call::Version;
 use crate::card::CardSigning;
 use crate::push::sign::Signer;
@@ -67,7 +68,7 @@ where
     set_tenant_apart(app, &mut parts);
     if let Some(service) = grpc::service(parts.uri.path()) {
         // Boxed, as other rare ways below: its state is large, and every call would carry it along.
-        return Box::pin(grpc::handle(app, service, parts, incoming, (local, remote))).await;
+        return boxed(|| grpc::handle(app, service, parts, incoming, (local, remote))).await;
     }
     if app.is_grpc_alone(local) {
         return grpc::nothing_else();

@@ -26,6 +26,7 @@ use super::App;
 use super::http::handle;
 use super::wire::Wire;
 use crate::auth::Proven;
+use crate::boxed::boxed;
 
 /// How often connections are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -129,7 +130,7 @@ async fn serve(app: &Arc<App>, watch: &Arc<Watch>, speech: &Speech, stream: TcpS
             }
             let (app, in_flight) = (app.clone(), InFlight::begin(&seen, &watch));
             // Boxed, because hyper keeps room for it as long as the connection is open, and streams are open for long.
-            Box::pin(async move {
+            boxed(move || async move {
                 let response = handle(&app, local, remote, request).await;
                 Ok::<_, std::convert::Infallible>(response.map(|body| Counted { body, _in_flight: in_flight }))
             })

@@ -10,6 +10,7 @@ use super::hub::Held;
 use super::live::Incoming;
 use super::roster::Served;
 use super::{Engine, IdempotentSend, KEY_LIFE, carry_through, micros, now, shutting_down, store_error};
+use crate::boxed::boxed;
 use crate::call::Call;
 use crate::store::{IdempotencyKey, ListQuery, Scope, Seq, TaskKey, TaskRow};
 
@@ -34,7 +35,8 @@ impl Engine {
     ) -> Result<Sent, Error> {
         let request = request.into();
         Error::check(request.violations())?;
-        carry_through(Box::pin(self.clone().accept(call.clone(), request))).await
+        let (engine, call) = (self.clone(), call.clone());
+        carry_through(boxed(|| engine.accept(call, request))).await
     }
 
     async fn accept(self: Arc<Self>, call: Call, request: Box<SendMessageRequest>) -> Result<Sent, Error> {

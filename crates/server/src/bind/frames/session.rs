@@ -22,6 +22,7 @@ use crate::auth::{Caller, Shown, proven};
 use crate::bind::dialect::Dialect;
 use crate::bind::rpc::{self, Envelope, Reply, ReplyBody};
 use crate::bind::{App, StreamPlace, params};
+use crate::boxed::boxed;
 use crate::call::{Version, Way};
 use crate::engine::Subscription;
 
@@ -159,7 +160,7 @@ impl Session {
             defaults = Arc::new(defaults.with(headers));
         }
         let inner = self.0.clone();
-        let mut work = Box::pin(async move { inner.answer(&defaults, &frame, room).await });
+        let mut work = boxed(|| async move { inner.answer(&defaults, &frame, room).await });
         // What is answered at once needs no task of its own.
         if poll_immediate(work.as_mut()).await.is_none() {
             let gone = self.gone();

@@ -12,6 +12,7 @@ use nuncio_protocol::{
 
 use super::follow_up::no_room;
 use super::{Handle, Sent};
+use crate::boxed::boxed;
 use crate::call::Call;
 use crate::engine::live::Live;
 use crate::engine::manners::NoRoom;
@@ -70,7 +71,8 @@ impl Engine {
         // Where another node may have a turn in the same context, nothing begins before the store has said so.
         let is_alone = is_new_context || !self.is_shared();
         let start = if room == Room::Now && is_alone && served.agent.is_pure() {
-            let (control, mut turn) = (job.control.clone(), Box::pin(self.clone().turn(job)));
+            let (control, engine) = (job.control.clone(), self.clone());
+            let mut turn = boxed(|| engine.turn(job));
             let pending = is_pending(turn.as_mut()).await;
             Start::Begun(control, pending.then_some(turn))
         } else {
