@@ -26,10 +26,8 @@ ANSWERS: dict[str, queue.Queue] = {}
 CANCELLED: dict[str, threading.Event] = {}
 
 
-def put(message):
-    with OUT:
-        sys.stdout.write(json.dumps(message) + "\n")
-        sys.stdout.flush()
+def put(*messages):
+    raw("".join(json.dumps(message) + "\n" for message in messages))
 
 
 def raw(text):
@@ -47,11 +45,17 @@ def say(session, text):
     tell(session, "agent_message_chunk", content={"type": "text", "text": text})
 
 
-def begin(method, **params):
-    """Sends a request; returns its number."""
+def request(method, **params):
+    """A request, and its number."""
     number = str(uuid.uuid4())
     ANSWERS[number] = queue.Queue()
-    put({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}, number
+
+
+def begin(method, **params):
+    """Sends a request; returns its number."""
+    message, number = request(method, **params)
+    put(message)
     return number
 
 
@@ -233,10 +237,11 @@ def work(session, prompt, memory):
                        toolCall={"toolCallId": call, "title": f"Do {call}", "kind": "edit"}) for call in ("a", "b")]
         say(session, " ".join(ANSWERS[one].get()["result"]["outcome"]["optionId"] for one in first))
     elif word == "withdraw":
-        # The second is taken back while the first waits for its answer.
-        one, two = (begin("session/request_permission", sessionId=session, options=OPTIONS,
-                          toolCall={"toolCallId": call, "title": f"Do {call}", "kind": "edit"}) for call in ("a", "b"))
-        put({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": two}})
+        # The second is taken back while the first waits for its answer; at once, so that no answer can be faster.
+        (first, one), (second, two) = (
+            request("session/request_permission", sessionId=session, options=OPTIONS,
+                    toolCall={"toolCallId": call, "title": f"Do {call}", "kind": "edit"}) for call in ("a", "b"))
+        put(first, second, {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": two}})
         say(session, f"{ANSWERS[one].get()['result']['outcome']['optionId']} {ANSWERS[two].get()['error']['code']}")
     elif word == "files":
         files(session, rest)
