@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::ser::SerializeMap;
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::codec::{DecodeError, Value};
@@ -243,10 +243,10 @@ pub struct JsonRpcError<'a>(&'a Error);
 
 impl Serialize for JsonRpcError<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(3))?;
-        map.serialize_entry("code", &self.0.kind.code())?;
-        map.serialize_entry("message", &self.0.message)?;
-        map.serialize_entry("data", &self.0.details())?;
+        let mut map = to.serialize_struct("", 3)?;
+        map.serialize_field("code", &self.0.kind.code())?;
+        map.serialize_field("message", &self.0.message)?;
+        map.serialize_field("data", &self.0.details())?;
         map.end()
     }
 }
@@ -256,8 +256,8 @@ pub struct RestError<'a>(&'a Error, u16);
 
 impl Serialize for RestError<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(1))?;
-        map.serialize_entry("error", &self.0.status(self.1))?;
+        let mut map = to.serialize_struct("", 1)?;
+        map.serialize_field("error", &self.0.status(self.1))?;
         map.end()
     }
 }
@@ -267,11 +267,11 @@ pub(crate) struct Status<'a>(&'a Error, u16);
 
 impl Serialize for Status<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(4))?;
-        map.serialize_entry("code", &self.1)?;
-        map.serialize_entry("status", self.0.kind.grpc_status())?;
-        map.serialize_entry("message", &self.0.message)?;
-        map.serialize_entry("details", &self.0.details())?;
+        let mut map = to.serialize_struct("", 4)?;
+        map.serialize_field("code", &self.1)?;
+        map.serialize_field("status", self.0.kind.grpc_status())?;
+        map.serialize_field("message", &self.0.message)?;
+        map.serialize_field("details", &self.0.details())?;
         map.end()
     }
 }
@@ -295,24 +295,24 @@ enum Detail<'a> {
 
 impl Serialize for Detail<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         match self {
             Self::Info(error) => {
-                map.serialize_entry("@type", ERROR_INFO)?;
-                map.serialize_entry("reason", error.kind.reason())?;
-                map.serialize_entry("domain", DOMAIN)?;
+                map.serialize_field("@type", ERROR_INFO)?;
+                map.serialize_field("reason", error.kind.reason())?;
+                map.serialize_field("domain", DOMAIN)?;
                 if !error.facts.is_empty() {
                     let facts: serde_json::Map<String, Value> = error
                         .facts
                         .iter()
                         .map(|(name, value)| ((*name).to_owned(), Value::from(value.as_str())))
                         .collect();
-                    map.serialize_entry("metadata", &facts)?;
+                    map.serialize_field("metadata", &facts)?;
                 }
             }
             Self::Fields(violations) => {
-                map.serialize_entry("@type", BAD_REQUEST)?;
-                map.serialize_entry("fieldViolations", violations)?;
+                map.serialize_field("@type", BAD_REQUEST)?;
+                map.serialize_field("fieldViolations", violations)?;
             }
         }
         map.end()

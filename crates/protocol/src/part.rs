@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
-use serde::ser::SerializeMap;
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::codec::{self, Metadata, Text, Value};
@@ -63,21 +63,21 @@ impl From<Content> for Part {
 
 impl Serialize for Part {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         match &self.content {
-            Content::Text(text) => map.serialize_entry("text", text)?,
-            Content::Raw(bytes) => map.serialize_entry("raw", &Base64(bytes))?,
-            Content::Url(url) => map.serialize_entry("url", url)?,
-            Content::Data(value) => map.serialize_entry("data", value)?,
+            Content::Text(text) => map.serialize_field("text", text)?,
+            Content::Raw(bytes) => map.serialize_field("raw", &Base64(bytes))?,
+            Content::Url(url) => map.serialize_field("url", url)?,
+            Content::Data(value) => map.serialize_field("data", value)?,
         }
         if !self.metadata.is_empty() {
-            map.serialize_entry("metadata", &self.metadata)?;
+            map.serialize_field("metadata", &self.metadata)?;
         }
         if !self.filename.is_empty() {
-            map.serialize_entry("filename", &self.filename)?;
+            map.serialize_field("filename", &self.filename)?;
         }
         if !self.media_type.is_empty() {
-            map.serialize_entry("mediaType", &self.media_type)?;
+            map.serialize_field("mediaType", &self.media_type)?;
         }
         map.end()
     }

@@ -19,7 +19,7 @@
 //! `data_part_compat`, and comes back as it was.
 
 use serde::Deserialize;
-use serde::ser::SerializeMap;
+use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use crate::codec::{self, DecodeError, Metadata};
@@ -201,23 +201,32 @@ where
     }
 }
 
-/// Members that are left out when they say nothing.
-trait Members: SerializeMap {
-    fn text(&mut self, key: &'static str, value: &str) -> Result<(), Self::Error> {
-        if value.is_empty() { Ok(()) } else { self.serialize_entry(key, value) }
-    }
+/// A word of the protocol, in which nothing has to be escaped.
+struct Word(&'static str);
 
-    fn list<T: Serialize>(&mut self, key: &'static str, value: &[T]) -> Result<(), Self::Error> {
-        if value.is_empty() { Ok(()) } else { self.serialize_entry(key, value) }
-    }
-
-    fn object(&mut self, key: &'static str, value: &Metadata) -> Result<(), Self::Error> {
-        if value.is_empty() { Ok(()) } else { self.serialize_entry(key, value) }
-    }
-
-    fn some<T: Serialize>(&mut self, key: &'static str, value: Option<&T>) -> Result<(), Self::Error> {
-        value.map_or(Ok(()), |value| self.serialize_entry(key, value))
+impl Serialize for Word {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_unit_variant("", 0, self.0)
     }
 }
 
-impl<M: SerializeMap> Members for M {}
+/// Members that are left out when they say nothing.
+trait Members: SerializeStruct {
+    fn text(&mut self, key: &'static str, value: &str) -> Result<(), Self::Error> {
+        if value.is_empty() { Ok(()) } else { self.serialize_field(key, value) }
+    }
+
+    fn list<T: Serialize>(&mut self, key: &'static str, value: &[T]) -> Result<(), Self::Error> {
+        if value.is_empty() { Ok(()) } else { self.serialize_field(key, value) }
+    }
+
+    fn object(&mut self, key: &'static str, value: &Metadata) -> Result<(), Self::Error> {
+        if value.is_empty() { Ok(()) } else { self.serialize_field(key, value) }
+    }
+
+    fn some<T: Serialize>(&mut self, key: &'static str, value: Option<&T>) -> Result<(), Self::Error> {
+        value.map_or(Ok(()), |value| self.serialize_field(key, value))
+    }
+}
+
+impl<M: SerializeStruct> Members for M {}

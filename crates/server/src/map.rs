@@ -1,157 +1,128 @@
 //! Maps of the hot paths.
 
-use std::hash::{BuildHasher, Hash};
-use std::mem;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use foldhash::quality::RandomState;
-use hashbrown::HashTable;
-use hashbrown::hash_table;
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 /// A map whose hash is several times cheaper than the standard one and, being seeded at random, just as
 /// safe against callers who choose their keys to collide.
 pub(crate) type Map<K, V> = std::collections::HashMap<K, V, RandomState>;
 
-/// A map for very many. It grows a part at a time (linear hashing), where a single table moves as a whole when it is
-/// full: with a hundred thousand keys on the heap that takes many milliseconds, for which everybody waits.
-pub(crate) struct Spread<K, V> {
-    /// There is always one.
-    parts: Vec<HashTable<Entry<K, V>>>,
-    hasher: RandomState,
+/// A map of very many ids. A tree, where a table would move as a whole when it is full, for which everybody waits. The
+/// ids that servers make are numbers in it, the newest the largest: what is added stands beside what was added last,
+/// and nothing reaches for texts, which are in no cache.
+pub(crate) struct ById<V> {
+    uuids: BTreeMap<u128, V>,
+    /// All that are not written as servers write them.
+    texts: BTreeMap<Box<str>, V>,
 }
 
-/// With its hash, so that nothing reaches for the key when it moves: most keys are in no cache.
-struct Entry<K, V> {
-    hash: u64,
-    key: K,
-    value: V,
-}
-
-/// How many a part holds before one is split: what fits a table of 256.
-const PART: usize = 224;
-
-impl<K, V> Default for Spread<K, V> {
+impl<V> Default for ById<V> {
     fn default() -> Self {
-        Self { parts: vec![HashTable::new()], hasher: RandomState::default() }
+        Self { uuids: BTreeMap::new(), texts: BTreeMap::new() }
     }
 }
 
-impl<K: Hash + Eq, V> Spread<K, V> {
-    pub(crate) fn get(&self, key: &K) -> Option<&V> {
-        let hash = self.hasher.hash_one(key);
-        let found = self.parts[self.place(hash)].find(hash, |entry| entry.key == *key);
-        found.map(|entry| &entry.value)
-    }
-
-    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        let hash = self.hasher.hash_one(key);
-        let place = self.place(hash);
-        let found = self.parts[place].find_mut(hash, |entry| entry.key == *key);
-        found.map(|entry| &mut entry.value)
-    }
-
-    /// Sets the value of a key, and returns the one that it had.
-    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
-        match self.entry(&key) {
-            (_, hash_table::Entry::Occupied(known)) => Some(mem::replace(&mut known.into_mut().value, value)),
-            (hash, hash_table::Entry::Vacant(free)) => {
-                free.insert(Entry { hash, key, value });
-                None
-            }
+impl<V> ById<V> {
+    pub(crate) fn get(&self, id: &str) -> Option<&V> {
+        match number(id) {
+            Some(uuid) => self.uuids.get(&uuid),
+            None => self.texts.get(id),
         }
     }
 
-    /// Gives a key a value, unless it has one, which is returned then.
-    pub(crate) fn add(&mut self, key: K, value: V) -> Option<&mut V> {
-        match self.entry(&key) {
-            (_, hash_table::Entry::Occupied(known)) => Some(&mut known.into_mut().value),
-            (hash, hash_table::Entry::Vacant(free)) => {
-                free.insert(Entry { hash, key, value });
-                None
-            }
+    pub(crate) fn get_mut(&mut self, id: &str) -> Option<&mut V> {
+        match number(id) {
+            Some(uuid) => self.uuids.get_mut(&uuid),
+            None => self.texts.get_mut(id),
         }
     }
 
-    /// Where a key is or would be, and its hash.
-    fn entry(&mut self, key: &K) -> (u64, hash_table::Entry<'_, Entry<K, V>>) {
-        let hash = self.hasher.hash_one(key);
-        if self.parts[self.place(hash)].len() >= PART {
-            self.split();
+    /// Sets the value of an id, and returns the one that it had.
+    pub(crate) fn insert(&mut self, id: &str, value: V) -> Option<V> {
+        match number(id) {
+            Some(uuid) => self.uuids.insert(uuid, value),
+            None => self.texts.insert(id.into(), value),
         }
-        let place = self.place(hash);
-        (hash, self.parts[place].entry(hash, |entry| entry.key == *key, |entry| entry.hash))
     }
 
-    pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
-        let hash = self.hasher.hash_one(key);
-        let place = self.place(hash);
-        let found = self.parts[place].find_entry(hash, |entry| entry.key == *key).ok()?;
-        Some(found.remove().0.value)
+    /// Gives an id a value, unless it has one, which is returned then.
+    pub(crate) fn add(&mut self, id: &str, value: V) -> Option<&mut V> {
+        match number(id) {
+            Some(uuid) => add(self.uuids.entry(uuid), value),
+            None => add(self.texts.entry(id.into()), value),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: &str) -> Option<V> {
+        match number(id) {
+            Some(uuid) => self.uuids.remove(&uuid),
+            None => self.texts.remove(id),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.parts.iter().all(HashTable::is_empty)
+        self.uuids.is_empty() && self.texts.is_empty()
     }
 }
 
-impl<K, V> Spread<K, V> {
-    fn place(&self, hash: u64) -> usize {
-        // Tables make use of the lowest and the highest bits.
-        let hash = usize::try_from(hash >> 32).unwrap_or_default();
-        let all = self.parts.len().next_power_of_two();
-        let place = hash & (all - 1);
-        // Parts that are not split yet hold what will be in their other half.
-        if place < self.parts.len() { place } else { place - all / 2 }
-    }
-
-    /// Splits the part whose turn it is, which need not be the full one: that comes later.
-    fn split(&mut self) {
-        let whole = self.parts.len() - (1 << self.parts.len().ilog2());
-        let both = mem::take(&mut self.parts[whole]);
-        self.parts.push(HashTable::new());
-        for entry in both {
-            let place = self.place(entry.hash);
-            self.parts[place].insert_unique(entry.hash, entry, |entry| entry.hash);
+fn add<K: Ord, V>(entry: Entry<'_, K, V>, value: V) -> Option<&mut V> {
+    match entry {
+        Entry::Occupied(known) => Some(known.into_mut()),
+        Entry::Vacant(free) => {
+            free.insert(value);
+            None
         }
     }
+}
+
+/// A UUID in the one form that is written back the same.
+fn number(id: &str) -> Option<u128> {
+    let usual = id.len() == Hyphenated::LENGTH && !id.bytes().any(|byte| byte.is_ascii_uppercase());
+    usual.then(|| Uuid::try_parse_ascii(id.as_bytes()).ok()).flatten().map(|uuid| uuid.as_u128())
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{HashTable, Map, PART, Spread};
+    use super::{ById, Map, number};
+
+    /// Few ids, so that they meet: as servers write them, otherwise written, and no UUIDs.
+    fn ids() -> impl Strategy<Value = String> {
+        "0123456[789]-89ab-7def-8[ab]00-000000000000|0123456[78]89AB7def8[ab]00000000000000|0123456[78]-89AB-7def-8000-0{12}|\\{0123456[78]-89ab-7def-8000-0{12}\\}|[a-c]{0,2}|[0-9a-f-]{36}|é{18}"
+    }
 
     proptest! {
         #[test]
-        fn a_spread_map_is_a_map(changes in prop::collection::vec((any::<bool>(), 0_u16..3_000), 0..6_000)) {
-            let (mut spread, mut plain) = (Spread::default(), Map::default());
-            for (n, (add, key)) in changes.into_iter().enumerate() {
-                let (one, other) = match add {
-                    true => (spread.insert(key, n), plain.insert(key, n)),
-                    false => (spread.remove(&key), plain.remove(&key)),
+        fn a_map_by_id_is_a_map(changes in prop::collection::vec((0..3, ids()), 0..200)) {
+            let (mut by_id, mut plain) = (ById::default(), Map::default());
+            for (n, (change, id)) in changes.into_iter().enumerate() {
+                let (one, other) = match change {
+                    0 => (by_id.insert(&id, n), plain.insert(id.clone(), n)),
+                    1 => (by_id.remove(&id), plain.remove(&id)),
+                    _ => {
+                        let known = plain.get(&id).copied();
+                        plain.entry(id.clone()).or_insert(n);
+                        (by_id.add(&id, n).copied(), known)
+                    }
                 };
                 prop_assert_eq!(one, other);
-            }
-            prop_assert_eq!(spread.is_empty(), plain.is_empty());
-            for key in 0..3_000 {
-                prop_assert_eq!(spread.get(&key), plain.get(&key));
-                prop_assert_eq!(spread.get_mut(&key), plain.get_mut(&key));
-                let known = plain.get(&key).copied();
-                prop_assert_eq!(spread.add(key, 7).copied(), known);
-                prop_assert_eq!(spread.get(&key), Some(&known.unwrap_or(7)));
+                prop_assert_eq!(by_id.get(&id), plain.get(&id));
+                prop_assert_eq!(by_id.get_mut(&id), plain.get_mut(&id));
+                prop_assert_eq!(by_id.is_empty(), plain.is_empty());
             }
         }
     }
 
     #[test]
-    fn no_part_grows_with_the_whole() {
-        let mut spread = Spread::default();
-        for key in 0..200_000 {
-            spread.insert(key, ());
-            if key % 1_000 == 0 {
-                assert!(spread.parts.iter().all(|part| part.len() <= 3 * PART), "{key}");
-            }
-        }
-        assert_eq!(spread.parts.iter().map(HashTable::len).sum::<usize>(), 200_000);
+    fn what_a_server_makes_is_a_number() {
+        let id = nuncio_protocol::TaskId::fresh();
+        assert!(number(id.as_str()).is_some());
+        assert!(number(&id.as_str().to_uppercase()).is_none());
+        assert!(number(&format!("{{{id}}}")).is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::ser::SerializeMap;
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::security::{Names, Scheme, SchemeOut, Security, SecurityOut, requirements, schemes};
@@ -228,31 +228,31 @@ struct Old<'a>(&'a AgentCard);
 impl Serialize for Old<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let card = self.0;
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         let mut interfaces = offered(card).map(Address::from);
         let main = interfaces.next();
         let more: Vec<Address<'_>> = interfaces.filter(|more| main.as_ref() != Some(more)).collect();
         if let (Some(main), Some(interface)) = (main, offered(card).next()) {
-            map.serialize_entry("protocolVersion", &interface.protocol_version)?;
-            map.serialize_entry("name", &card.name)?;
-            map.serialize_entry("description", &card.description)?;
-            map.serialize_entry("url", &main.url)?;
-            map.serialize_entry("preferredTransport", main.transport)?;
+            map.serialize_field("protocolVersion", &interface.protocol_version)?;
+            map.serialize_field("name", &card.name)?;
+            map.serialize_field("description", &card.description)?;
+            map.serialize_field("url", &main.url)?;
+            map.serialize_field("preferredTransport", main.transport)?;
         }
         map.list("additionalInterfaces", &more)?;
         map.some("provider", card.provider.as_ref())?;
         map.some("iconUrl", card.icon_url.as_ref())?;
-        map.serialize_entry("version", &card.version)?;
+        map.serialize_field("version", &card.version)?;
         map.some("documentationUrl", card.documentation_url.as_ref())?;
-        map.serialize_entry("capabilities", &Capabilities::from(&card.capabilities))?;
+        map.serialize_field("capabilities", &Capabilities::from(&card.capabilities))?;
         let schemes = card.security_schemes.iter().map(|(name, scheme)| (name.as_str(), SchemeOut(scheme)));
         let schemes: BTreeMap<&str, SchemeOut<'_>> = schemes.collect();
         map.some("securitySchemes", Some(&schemes).filter(|schemes| !schemes.is_empty()))?;
         let security = Some(SecurityOut(&card.security_requirements)).filter(|security| !security.0.is_empty());
         map.some("security", security.as_ref())?;
-        map.serialize_entry("defaultInputModes", &card.default_input_modes)?;
-        map.serialize_entry("defaultOutputModes", &card.default_output_modes)?;
-        map.serialize_entry("skills", &card.skills.iter().map(SkillOut).collect::<Vec<_>>())?;
+        map.serialize_field("defaultInputModes", &card.default_input_modes)?;
+        map.serialize_field("defaultOutputModes", &card.default_output_modes)?;
+        map.serialize_field("skills", &card.skills.iter().map(SkillOut).collect::<Vec<_>>())?;
         map.some("supportsAuthenticatedExtendedCard", card.capabilities.extended_agent_card.as_ref())?;
         map.end()
     }
@@ -309,11 +309,11 @@ struct SkillOut<'a>(&'a AgentSkill);
 impl Serialize for SkillOut<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let skill = self.0;
-        let mut map = to.serialize_map(None)?;
-        map.serialize_entry("id", &skill.id)?;
-        map.serialize_entry("name", &skill.name)?;
-        map.serialize_entry("description", &skill.description)?;
-        map.serialize_entry("tags", &skill.tags)?;
+        let mut map = to.serialize_struct("", 1)?;
+        map.serialize_field("id", &skill.id)?;
+        map.serialize_field("name", &skill.name)?;
+        map.serialize_field("description", &skill.description)?;
+        map.serialize_field("tags", &skill.tags)?;
         map.list("examples", &skill.examples)?;
         map.list("inputModes", &skill.input_modes)?;
         map.list("outputModes", &skill.output_modes)?;

@@ -1,6 +1,6 @@
 //! Errors as 0.3 peers read them.
 
-use serde::ser::SerializeMap;
+use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use crate::codec::{Metadata, Value};
@@ -40,22 +40,22 @@ fn code(kind: ErrorKind) -> i32 {
 
 impl Serialize for JsonError<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(3))?;
-        map.serialize_entry("code", &code(self.0.kind))?;
-        map.serialize_entry("message", &self.0.message)?;
-        map.serialize_entry("data", &Data(self.0))?;
+        let mut map = to.serialize_struct("", 3)?;
+        map.serialize_field("code", &code(self.0.kind))?;
+        map.serialize_field("message", &self.0.message)?;
+        map.serialize_field("data", &Data(self.0))?;
         map.end()
     }
 }
 
 impl Serialize for RestError<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(5))?;
-        map.serialize_entry("type", self.0.kind.name())?;
-        map.serialize_entry("code", &code(self.0.kind))?;
-        map.serialize_entry("message", &self.0.message)?;
-        map.serialize_entry("data", &Data(self.0))?;
-        map.serialize_entry("error", &self.0.status(self.1))?;
+        let mut map = to.serialize_struct("", 5)?;
+        map.serialize_field("type", self.0.kind.name())?;
+        map.serialize_field("code", &code(self.0.kind))?;
+        map.serialize_field("message", &self.0.message)?;
+        map.serialize_field("data", &Data(self.0))?;
+        map.serialize_field("error", &self.0.status(self.1))?;
         map.end()
     }
 }
@@ -65,14 +65,14 @@ struct Data<'a>(&'a Error);
 
 impl Serialize for Data<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(None)?;
-        map.serialize_entry("reason", self.0.kind.reason())?;
+        let mut map = to.serialize_struct("", 1)?;
+        map.serialize_field("reason", self.0.kind.reason())?;
         if !self.0.facts.is_empty() {
             let facts = self.0.facts.iter().map(|(name, value)| ((*name).to_owned(), Value::from(value.as_str())));
-            map.serialize_entry("metadata", &facts.collect::<Metadata>())?;
+            map.serialize_field("metadata", &facts.collect::<Metadata>())?;
         }
         if !self.0.violations.is_empty() {
-            map.serialize_entry("fieldViolations", &self.0.violations)?;
+            map.serialize_field("fieldViolations", &self.0.violations)?;
         }
         map.end()
     }

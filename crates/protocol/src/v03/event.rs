@@ -1,10 +1,10 @@
 //! The events of a stream, and the answer to a send: told apart by `kind` or by a wrapper.
 
-use serde::ser::SerializeMap;
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::task::{Artifact, Author, Message, Status, Task};
-use super::{Dialect, Members, Out, Up, part};
+use super::{Dialect, Members, Out, Up, Word, part};
 use crate::codec::{DecodeError, Metadata, or_default};
 use crate::{
     ContextId, MessageId, SendMessageResponse, StreamResponse, TaskArtifactUpdateEvent, TaskId, TaskState,
@@ -216,8 +216,8 @@ where
     if dialect == Dialect::Json {
         return value.serialize(to);
     }
-    let mut map = to.serialize_map(Some(1))?;
-    map.serialize_entry(name, &value)?;
+    let mut map = to.serialize_struct("", 1)?;
+    map.serialize_field(name, &value)?;
     map.end()
 }
 
@@ -249,14 +249,14 @@ pub(crate) fn is_final(state: TaskState) -> bool {
 impl Serialize for Out<'_, TaskStatusUpdateEvent> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let &Self(event, dialect) = self;
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         if dialect == Dialect::Json {
-            map.serialize_entry("kind", "status-update")?;
+            map.serialize_field("kind", &Word("status-update"))?;
         }
-        map.serialize_entry("taskId", &event.task_id)?;
-        map.serialize_entry("contextId", &event.context_id)?;
-        map.serialize_entry("status", &Out(&event.status, dialect))?;
-        map.serialize_entry("final", &is_final(event.status.state))?;
+        map.serialize_field("taskId", &event.task_id)?;
+        map.serialize_field("contextId", &event.context_id)?;
+        map.serialize_field("status", &Out(&event.status, dialect))?;
+        map.serialize_field("final", &is_final(event.status.state))?;
         map.object("metadata", &event.metadata)?;
         map.end()
     }
@@ -265,15 +265,15 @@ impl Serialize for Out<'_, TaskStatusUpdateEvent> {
 impl Serialize for Out<'_, TaskArtifactUpdateEvent> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let &Self(event, dialect) = self;
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         if dialect == Dialect::Json {
-            map.serialize_entry("kind", "artifact-update")?;
+            map.serialize_field("kind", &Word("artifact-update"))?;
         }
-        map.serialize_entry("taskId", &event.task_id)?;
-        map.serialize_entry("contextId", &event.context_id)?;
-        map.serialize_entry("artifact", &Out(&event.artifact, dialect))?;
-        map.serialize_entry("append", &event.append)?;
-        map.serialize_entry("lastChunk", &event.last_chunk)?;
+        map.serialize_field("taskId", &event.task_id)?;
+        map.serialize_field("contextId", &event.context_id)?;
+        map.serialize_field("artifact", &Out(&event.artifact, dialect))?;
+        map.serialize_field("append", &event.append)?;
+        map.serialize_field("lastChunk", &event.last_chunk)?;
         map.object("metadata", &event.metadata)?;
         map.end()
     }

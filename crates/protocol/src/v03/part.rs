@@ -4,10 +4,10 @@ use std::fmt;
 
 use bytes::Bytes;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
-use serde::ser::SerializeMap;
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Dialect, Members, Out};
+use super::{Dialect, Members, Out, Word};
 use crate::codec::{Metadata, Object, Text, Value, decode_base64, encode_base64};
 use crate::{Content, Part as Model};
 
@@ -223,7 +223,7 @@ pub(crate) fn decode_again(once: Bytes) -> Bytes {
 impl Serialize for Out<'_, Model> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let &Self(part, dialect) = self;
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         let (kind, wrapped) = match &part.content {
             Content::Text(_) => ("text", false),
             Content::Raw(_) | Content::Url(_) => ("file", false),
@@ -231,23 +231,23 @@ impl Serialize for Out<'_, Model> {
             Content::Data(value) => ("data", !value.is_object() || is_marked(part)),
         };
         if dialect == Dialect::Json {
-            map.serialize_entry("kind", kind)?;
+            map.serialize_field("kind", &Word(kind))?;
         }
         match &part.content {
-            Content::Text(text) => map.serialize_entry("text", text)?,
-            Content::Raw(_) | Content::Url(_) => map.serialize_entry("file", &FileOut(part, dialect))?,
+            Content::Text(text) => map.serialize_field("text", text)?,
+            Content::Raw(_) | Content::Url(_) => map.serialize_field("file", &FileOut(part, dialect))?,
             Content::Data(value) => {
                 let data = Data(value, wrapped);
                 match dialect {
-                    Dialect::Json => map.serialize_entry("data", &data)?,
-                    Dialect::Rest => map.serialize_entry("data", &Nested("data", &data))?,
+                    Dialect::Json => map.serialize_field("data", &data)?,
+                    Dialect::Rest => map.serialize_field("data", &Nested("data", &data))?,
                 }
             }
         }
         if wrapped {
             let mut metadata = part.metadata.clone();
             metadata.insert(COMPAT.to_owned(), Value::Bool(true));
-            map.serialize_entry("metadata", &metadata)?;
+            map.serialize_field("metadata", &metadata)?;
         } else {
             map.object("metadata", &part.metadata)?;
         }
@@ -269,8 +269,8 @@ struct Nested<'a, T>(&'static str, &'a T);
 
 impl<T: Serialize> Serialize for Nested<'_, T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(1))?;
-        map.serialize_entry(self.0, self.1)?;
+        let mut map = to.serialize_struct("", 1)?;
+        map.serialize_field(self.0, self.1)?;
         map.end()
     }
 }
@@ -280,16 +280,16 @@ struct FileOut<'a>(&'a Model, Dialect);
 impl Serialize for FileOut<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let &Self(part, dialect) = self;
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         map.text("name", &part.filename)?;
         map.text("mimeType", &part.media_type)?;
         match (&part.content, dialect) {
-            (Content::Raw(bytes), Dialect::Json) => map.serialize_entry("bytes", &encode_base64(bytes))?,
+            (Content::Raw(bytes), Dialect::Json) => map.serialize_field("bytes", &encode_base64(bytes))?,
             (Content::Raw(bytes), Dialect::Rest) => {
-                map.serialize_entry("fileWithBytes", &encode_base64(encode_base64(bytes).as_bytes()))?;
+                map.serialize_field("fileWithBytes", &encode_base64(encode_base64(bytes).as_bytes()))?;
             }
-            (Content::Url(url), Dialect::Json) => map.serialize_entry("uri", url)?,
-            (Content::Url(url), Dialect::Rest) => map.serialize_entry("fileWithUri", url)?,
+            (Content::Url(url), Dialect::Json) => map.serialize_field("uri", url)?,
+            (Content::Url(url), Dialect::Rest) => map.serialize_field("fileWithUri", url)?,
             (Content::Text(_) | Content::Data(_), _) => {}
         }
         map.end()

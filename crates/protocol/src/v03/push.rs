@@ -1,6 +1,6 @@
 //! Webhooks: nested in 0.3, with a list of schemes of which 1.0 keeps the first.
 
-use serde::ser::SerializeMap;
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{Dialect, Members, Out, Seq, Up};
@@ -139,12 +139,12 @@ impl Up<Vec<TaskPushNotificationConfig>> for Configs {
 impl Serialize for Out<'_, TaskPushNotificationConfig> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let &Self(config, dialect) = self;
-        let mut map = to.serialize_map(Some(2))?;
+        let mut map = to.serialize_struct("", 2)?;
         match dialect {
-            Dialect::Json => map.serialize_entry("taskId", &config.task_id)?,
-            Dialect::Rest => map.serialize_entry("name", &name(&config.task_id, &config.id))?,
+            Dialect::Json => map.serialize_field("taskId", &config.task_id)?,
+            Dialect::Rest => map.serialize_field("name", &name(&config.task_id, &config.id))?,
         }
-        map.serialize_entry("pushNotificationConfig", &Inner(config))?;
+        map.serialize_field("pushNotificationConfig", &Inner(config))?;
         map.end()
     }
 }
@@ -161,8 +161,8 @@ impl Serialize for Out<'_, [TaskPushNotificationConfig]> {
         if dialect == Dialect::Json {
             return list.serialize(to);
         }
-        let mut map = to.serialize_map(Some(1))?;
-        map.serialize_entry("configs", &list)?;
+        let mut map = to.serialize_struct("", 1)?;
+        map.serialize_field("configs", &list)?;
         map.end()
     }
 }
@@ -176,10 +176,10 @@ impl Serialize for Set<'_> {
         if dialect == Dialect::Json {
             return Out(config, dialect).serialize(to);
         }
-        let mut map = to.serialize_map(None)?;
-        map.serialize_entry("parent", &format!("tasks/{}", config.task_id))?;
+        let mut map = to.serialize_struct("", 1)?;
+        map.serialize_field("parent", &format!("tasks/{}", config.task_id))?;
         map.text("configId", config.id.as_str())?;
-        map.serialize_entry("config", &Out(config, dialect))?;
+        map.serialize_field("config", &Out(config, dialect))?;
         map.end()
     }
 }
@@ -192,16 +192,16 @@ impl Serialize for Inner<'_> {
         struct Schemes<'a>(&'a AuthenticationInfo);
         impl Serialize for Schemes<'_> {
             fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                let mut map = to.serialize_map(None)?;
-                map.serialize_entry("schemes", &[&self.0.scheme])?;
+                let mut map = to.serialize_struct("", 1)?;
+                map.serialize_field("schemes", &[&self.0.scheme])?;
                 map.text("credentials", &self.0.credentials)?;
                 map.end()
             }
         }
         let config = self.0;
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         map.text("id", config.id.as_str())?;
-        map.serialize_entry("url", &config.url)?;
+        map.serialize_field("url", &config.url)?;
         map.text("token", &config.token)?;
         map.some("authentication", config.authentication.as_ref().map(Schemes).as_ref())?;
         map.end()

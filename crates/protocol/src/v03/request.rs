@@ -1,6 +1,6 @@
 //! What clients ask for.
 
-use serde::ser::SerializeMap;
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::push::{Hook, Inner, ids, name, task_name};
@@ -142,7 +142,7 @@ impl Serialize for Out<'_, SendMessageRequest> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let &Self(request, dialect) = self;
         let key = if dialect == Dialect::Json { "message" } else { "request" };
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         map.some(key, request.message.as_ref().map(|message| Out(message, dialect)).as_ref())?;
         let configuration = request.configuration.as_ref().map(|configuration| Out(configuration, dialect));
         map.some("configuration", configuration.as_ref())?;
@@ -155,9 +155,9 @@ impl Serialize for Out<'_, SendMessageConfiguration> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let &Self(configuration, dialect) = self;
         let key = if dialect == Dialect::Json { "pushNotificationConfig" } else { "pushNotification" };
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         map.list("acceptedOutputModes", &configuration.accepted_output_modes)?;
-        map.serialize_entry("blocking", &!configuration.return_immediately)?;
+        map.serialize_field("blocking", &!configuration.return_immediately)?;
         map.some("historyLength", configuration.history_length.as_ref())?;
         map.some(key, configuration.task_push_notification_config.as_ref().map(Inner).as_ref())?;
         map.end()
@@ -165,16 +165,16 @@ impl Serialize for Out<'_, SendMessageConfiguration> {
 }
 
 /// Starts a request with the task that it names.
-fn task<M: SerializeMap>(map: &mut M, id: &TaskId, dialect: Dialect) -> Result<(), M::Error> {
+fn task<M: SerializeStruct>(map: &mut M, id: &TaskId, dialect: Dialect) -> Result<(), M::Error> {
     match dialect {
-        Dialect::Json => map.serialize_entry("id", id),
-        Dialect::Rest => map.serialize_entry("name", &format!("tasks/{id}")),
+        Dialect::Json => map.serialize_field("id", id),
+        Dialect::Rest => map.serialize_field("name", &format!("tasks/{id}")),
     }
 }
 
 impl Serialize for Out<'_, GetTaskRequest> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         task(&mut map, &self.0.id, self.1)?;
         map.some("historyLength", self.0.history_length.as_ref())?;
         map.end()
@@ -183,7 +183,7 @@ impl Serialize for Out<'_, GetTaskRequest> {
 
 impl Serialize for Out<'_, CancelTaskRequest> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         task(&mut map, &self.0.id, self.1)?;
         if self.1 == Dialect::Json {
             map.object("metadata", &self.0.metadata)?;
@@ -194,7 +194,7 @@ impl Serialize for Out<'_, CancelTaskRequest> {
 
 impl Serialize for Out<'_, SubscribeToTaskRequest> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         task(&mut map, &self.0.id, self.1)?;
         map.end()
     }
@@ -203,13 +203,13 @@ impl Serialize for Out<'_, SubscribeToTaskRequest> {
 impl Serialize for Out<'_, TaskPushNotificationConfigRequest> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let &Self(request, dialect) = self;
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         match dialect {
             Dialect::Json => {
-                map.serialize_entry("id", &request.task_id)?;
+                map.serialize_field("id", &request.task_id)?;
                 map.text("pushNotificationConfigId", request.id.as_str())?;
             }
-            Dialect::Rest => map.serialize_entry("name", &name(&request.task_id, &request.id))?,
+            Dialect::Rest => map.serialize_field("name", &name(&request.task_id, &request.id))?,
         }
         map.end()
     }
@@ -218,13 +218,13 @@ impl Serialize for Out<'_, TaskPushNotificationConfigRequest> {
 impl Serialize for Out<'_, ListTaskPushNotificationConfigsRequest> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let &Self(request, dialect) = self;
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         match dialect {
-            Dialect::Json => map.serialize_entry("id", &request.task_id)?,
+            Dialect::Json => map.serialize_field("id", &request.task_id)?,
             Dialect::Rest => {
-                map.serialize_entry("parent", &format!("tasks/{}", request.task_id))?;
+                map.serialize_field("parent", &format!("tasks/{}", request.task_id))?;
                 if request.page_size != 0 {
-                    map.serialize_entry("pageSize", &request.page_size)?;
+                    map.serialize_field("pageSize", &request.page_size)?;
                 }
                 map.text("pageToken", &request.page_token)?;
             }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::ser::SerializeMap;
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::Members;
+use super::{Members, Word};
 use crate::codec::or_default;
 use crate::{
     ApiKeySecurityScheme, AuthorizationCodeFlow, ClientCredentialsFlow, HttpAuthSecurityScheme, ImplicitFlow,
@@ -187,33 +187,33 @@ pub(super) struct SchemeOut<'a>(pub(super) &'a SecurityScheme);
 
 impl Serialize for SchemeOut<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         match self.0 {
             SecurityScheme::ApiKey(scheme) => {
-                map.serialize_entry("type", "apiKey")?;
+                map.serialize_field("type", &Word("apiKey"))?;
                 map.text("description", &scheme.description)?;
-                map.serialize_entry("in", &scheme.location)?;
-                map.serialize_entry("name", &scheme.name)?;
+                map.serialize_field("in", &scheme.location)?;
+                map.serialize_field("name", &scheme.name)?;
             }
             SecurityScheme::HttpAuth(scheme) => {
-                map.serialize_entry("type", "http")?;
+                map.serialize_field("type", &Word("http"))?;
                 map.text("description", &scheme.description)?;
-                map.serialize_entry("scheme", &scheme.scheme)?;
+                map.serialize_field("scheme", &scheme.scheme)?;
                 map.text("bearerFormat", &scheme.bearer_format)?;
             }
             SecurityScheme::Oauth2(scheme) => {
-                map.serialize_entry("type", "oauth2")?;
+                map.serialize_field("type", &Word("oauth2"))?;
                 map.text("description", &scheme.description)?;
-                map.serialize_entry("flows", &FlowsOut(&scheme.flows))?;
+                map.serialize_field("flows", &FlowsOut(&scheme.flows))?;
                 map.text("oauth2MetadataUrl", &scheme.oauth2_metadata_url)?;
             }
             SecurityScheme::OpenIdConnect(scheme) => {
-                map.serialize_entry("type", "openIdConnect")?;
+                map.serialize_field("type", &Word("openIdConnect"))?;
                 map.text("description", &scheme.description)?;
-                map.serialize_entry("openIdConnectUrl", &scheme.open_id_connect_url)?;
+                map.serialize_field("openIdConnectUrl", &scheme.open_id_connect_url)?;
             }
             SecurityScheme::Mtls(scheme) => {
-                map.serialize_entry("type", "mutualTLS")?;
+                map.serialize_field("type", &Word("mutualTLS"))?;
                 map.text("description", &scheme.description)?;
             }
         }
@@ -225,15 +225,15 @@ struct FlowsOut<'a>(&'a OAuthFlows);
 
 impl Serialize for FlowsOut<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         match self.0 {
             OAuthFlows::AuthorizationCode(flow) => {
                 let flow = AuthorizationCodeFlow { pkce_required: false, ..flow.clone() };
-                map.serialize_entry("authorizationCode", &flow)?;
+                map.serialize_field("authorizationCode", &flow)?;
             }
-            OAuthFlows::ClientCredentials(flow) => map.serialize_entry("clientCredentials", flow)?,
-            OAuthFlows::Implicit(flow) => map.serialize_entry("implicit", flow)?,
-            OAuthFlows::Password(flow) => map.serialize_entry("password", flow)?,
+            OAuthFlows::ClientCredentials(flow) => map.serialize_field("clientCredentials", flow)?,
+            OAuthFlows::Implicit(flow) => map.serialize_field("implicit", flow)?,
+            OAuthFlows::Password(flow) => map.serialize_field("password", flow)?,
             OAuthFlows::DeviceCode(_) => {}
         }
         map.end()

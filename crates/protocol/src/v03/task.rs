@@ -3,10 +3,10 @@
 use std::fmt;
 
 use serde::de::{Error, Unexpected, Visitor};
-use serde::ser::SerializeMap;
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Dialect, Members, Out, Seq, Up, part};
+use super::{Dialect, Members, Out, Seq, Up, Word, part};
 use crate::codec::{DecodeError, Metadata, Timestamp, int32_or_zero, or_default};
 use crate::{self as model, ArtifactId, ContextId, MessageId, Role, TaskId, TaskState};
 
@@ -257,15 +257,15 @@ impl Serialize for Out<'_, model::Message> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let &Self(message, dialect) = self;
         let parts = Seq(&message.parts, dialect);
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         if dialect == Dialect::Json {
-            map.serialize_entry("kind", "message")?;
+            map.serialize_field("kind", &Word("message"))?;
         }
-        map.serialize_entry("messageId", &message.message_id)?;
+        map.serialize_field("messageId", &message.message_id)?;
         map.text("contextId", message.context_id.as_str())?;
         map.text("taskId", message.task_id.as_str())?;
-        map.serialize_entry("role", role_name(message.role, dialect))?;
-        map.serialize_entry(if dialect == Dialect::Json { "parts" } else { "content" }, &parts)?;
+        map.serialize_field("role", &Word(role_name(message.role, dialect)))?;
+        map.serialize_field(if dialect == Dialect::Json { "parts" } else { "content" }, &parts)?;
         map.object("metadata", &message.metadata)?;
         map.list("extensions", &message.extensions)?;
         if dialect == Dialect::Json {
@@ -278,18 +278,18 @@ impl Serialize for Out<'_, model::Message> {
 impl Serialize for Out<'_, model::Task> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let &Self(task, dialect) = self;
-        let mut map = to.serialize_map(None)?;
+        let mut map = to.serialize_struct("", 1)?;
         if dialect == Dialect::Json {
-            map.serialize_entry("kind", "task")?;
+            map.serialize_field("kind", &Word("task"))?;
         }
-        map.serialize_entry("id", &task.id)?;
-        map.serialize_entry("contextId", &task.context_id)?;
-        map.serialize_entry("status", &Out(&task.status, dialect))?;
+        map.serialize_field("id", &task.id)?;
+        map.serialize_field("contextId", &task.context_id)?;
+        map.serialize_field("status", &Out(&task.status, dialect))?;
         if !task.artifacts.is_empty() {
-            map.serialize_entry("artifacts", &Seq(&task.artifacts, dialect))?;
+            map.serialize_field("artifacts", &Seq(&task.artifacts, dialect))?;
         }
         if !task.history.is_empty() {
-            map.serialize_entry("history", &Seq(&task.history, dialect))?;
+            map.serialize_field("history", &Seq(&task.history, dialect))?;
         }
         map.object("metadata", &task.metadata)?;
         map.end()
@@ -299,8 +299,8 @@ impl Serialize for Out<'_, model::Task> {
 impl Serialize for Out<'_, model::TaskStatus> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let &Self(status, dialect) = self;
-        let mut map = to.serialize_map(None)?;
-        map.serialize_entry("state", state_name(status.state, dialect))?;
+        let mut map = to.serialize_struct("", 1)?;
+        map.serialize_field("state", &Word(state_name(status.state, dialect)))?;
         map.some("message", status.message.as_ref().map(|message| Out(message, dialect)).as_ref())?;
         map.some("timestamp", status.timestamp.as_ref())?;
         map.end()
@@ -310,11 +310,11 @@ impl Serialize for Out<'_, model::TaskStatus> {
 impl Serialize for Out<'_, model::Artifact> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let &Self(artifact, dialect) = self;
-        let mut map = to.serialize_map(None)?;
-        map.serialize_entry("artifactId", &artifact.artifact_id)?;
+        let mut map = to.serialize_struct("", 1)?;
+        map.serialize_field("artifactId", &artifact.artifact_id)?;
         map.text("name", &artifact.name)?;
         map.text("description", &artifact.description)?;
-        map.serialize_entry("parts", &Seq(&artifact.parts, dialect))?;
+        map.serialize_field("parts", &Seq(&artifact.parts, dialect))?;
         map.object("metadata", &artifact.metadata)?;
         map.list("extensions", &artifact.extensions)?;
         map.end()

@@ -77,7 +77,7 @@ impl Dialect {
     fn draft_answer(answer: Answer, out: &mut Vec<u8>) -> Result<(), Error> {
         match answer {
             Answer::Task(task) => draft::write_task(&task.task()?, out),
-            Answer::Sent(task) => draft::write_sent(&SendMessageResponse::Task(task.task()?), out),
+            Answer::Sent(task, handle) => draft::write_sent(&SendMessageResponse::Task(handle.tree(&task)?), out),
             Answer::Message(message) => draft::write_sent(&SendMessageResponse::Message(message), out),
             Answer::List(page, _) => draft::write_list(&page, None, out),
             Answer::Push(config) => draft::write_push_config(&config, out),
@@ -103,13 +103,13 @@ impl Dialect {
         match (answer, self.version) {
             (Answer::Task(task), Version::V1) => out.extend_from_slice(&task.0),
             (Answer::Task(task), Version::V03) => self.write_task(&task.task()?, out),
-            (Answer::Sent(task), Version::V1) => {
+            (Answer::Sent(task, _), Version::V1) => {
                 out.extend_from_slice(b"{\"task\":");
                 out.extend_from_slice(&task.0);
                 out.push(b'}');
             }
-            (Answer::Sent(task), Version::V03) => {
-                self.write_sent(&SendMessageResponse::Task(task.task()?), out);
+            (Answer::Sent(task, handle), Version::V03) => {
+                self.write_sent(&SendMessageResponse::Task(handle.tree(&task)?), out);
             }
             (Answer::Message(message), Version::V1) => {
                 codec::encode_into(&StreamResponse::Message(message), out);

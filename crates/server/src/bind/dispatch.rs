@@ -54,7 +54,7 @@ pub(crate) enum Answer {
     /// A task that was asked for.
     Task(TaskJson),
     /// A task that a message started or continued.
-    Sent(TaskJson),
+    Sent(TaskJson, Handle),
     /// A direct answer.
     Message(Message),
     /// A page of tasks, and whether artifacts were asked for.
@@ -74,7 +74,7 @@ impl Answer {
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Task(task) => task.0.len(),
-            Self::Sent(task) => "{\"task\":}".len() + task.0.len(),
+            Self::Sent(task, _) => "{\"task\":}".len() + task.0.len(),
             _ => 512,
         }
     }
@@ -275,7 +275,7 @@ async fn send(
             () = app.closing.cancelled() => return Err(interrupted(&handle)),
         }
     };
-    Ok(Outcome::Answer(Answer::Sent(task.with_history(history)?)))
+    Ok(Outcome::Answer(Answer::Sent(task.with_history(history)?, handle)))
 }
 
 /// Puts on record which task it became.

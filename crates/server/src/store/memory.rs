@@ -82,20 +82,7 @@ impl Store for MemoryStore {
 
     async fn events(&self, task: TaskKey, after: Seq, limit: usize, bytes: usize) -> Result<Vec<LogEvent>, StoreError> {
         let log = self.log.lock();
-        let Some(entry) = log.tasks.get(&task) else {
-            return Ok(Vec::new());
-        };
-        let skip = usize::try_from(after).unwrap_or(usize::MAX);
-        let (mut seq, mut room, mut events) = (after, bytes, Vec::new());
-        for body in entry.events.iter().skip(skip).take(limit) {
-            seq += 1;
-            events.push(LogEvent { seq, body: body.clone() });
-            room = room.saturating_sub(body.len());
-            if room == 0 {
-                break;
-            }
-        }
-        Ok(events)
+        log.tasks.get(&task).map_or(Ok(Vec::new()), |entry| entry.events(after, limit, bytes))
     }
 
     async fn messages(&self, task: TaskKey) -> Result<Vec<(Seq, Bytes)>, StoreError> {

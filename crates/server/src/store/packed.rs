@@ -65,6 +65,11 @@ pub(super) fn pack(into: &mut Vec<u8>, event: &[u8], ids: Option<&Ids<'_>>) {
     put(into, 0, event, ids);
 }
 
+/// How much room an event takes whose ids are not shortened.
+pub(super) fn packed_len(event: &[u8]) -> usize {
+    4 + event.len()
+}
+
 /// Puts a snapshot first into a row.
 pub(super) fn pack_snapshot(into: &mut Vec<u8>, snapshot: &[u8], ids: Option<&Ids<'_>>) {
     debug_assert!(into.is_empty());
@@ -164,6 +169,11 @@ impl Found {
         self.events.len() >= self.limit || (self.room == 0 && !self.events.is_empty())
     }
 
+    pub(super) fn add(&mut self, seq: Seq, body: Bytes) {
+        self.room = self.room.saturating_sub(body.len());
+        self.events.push(LogEvent { seq, body });
+    }
+
     /// Takes what is wanted of a row that begins with the event `seq`.
     pub(super) fn take(&mut self, mut seq: Seq, mut row: Bytes, ids: FullIds<'_>) -> Result<(), CutOff> {
         while !row.is_empty() && !self.full() {
@@ -172,9 +182,7 @@ impl Found {
                 continue;
             }
             if seq > self.after {
-                let body = if head & SHORT == 0 { body } else { full(&body, ids)? };
-                self.room = self.room.saturating_sub(body.len());
-                self.events.push(LogEvent { seq, body });
+                self.add(seq, if head & SHORT == 0 { body } else { full(&body, ids)? });
             }
             seq += 1;
         }

@@ -132,7 +132,7 @@ fn encode(answer: Answer, version: Version) -> Result<Vec<u8>, Error> {
     Ok(match (answer, version) {
         (Answer::Task(task), Version::V1) => write::<v1::Task, _>(task.task()?),
         (Answer::Task(task), Version::V03) => write::<v03::Task, _>(task.task()?),
-        (Answer::Sent(task), version) => sent(SendMessageResponse::Task(task.task()?), version),
+        (Answer::Sent(task, handle), version) => sent(SendMessageResponse::Task(handle.tree(&task)?), version),
         (Answer::Message(message), version) => sent(SendMessageResponse::Message(message), version),
         (Answer::List(page, _), _) => write::<v1::ListTasksResponse, _>(page),
         (Answer::Push(config), Version::V1) => write::<v1::TaskPushNotificationConfig, _>(config),

@@ -137,7 +137,7 @@ async fn run(app: &App, call: Call, run: Run) -> Result<Value, Failed> {
     let request =
         SendMessageRequest { message: Some(message), configuration: Some(at_once), ..SendMessageRequest::default() };
     match carry_out(app, call, Request::Send(Box::new(request))).await {
-        Ok(Answer::Sent(task)) => Ok(json!({ "job_id": task.task()?.id })),
+        Ok(Answer::Sent(_, handle)) => Ok(json!({ "job_id": handle.task_id() })),
         Ok(Answer::Message(message)) => {
             Err(Failed::Told(format!("There is no job, the agent answered at once: {}", message.text())))
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nuncio_protocol::{ContextId, Error, Message, TaskId, TaskState};
+use nuncio_protocol::{ContextId, Error, Message, Task, TaskId, TaskState};
 
 use crate::engine::hub::Held;
 use crate::engine::subscribe::{Close, Subscription};
@@ -78,6 +78,19 @@ impl Handle {
             return Box::pin(self.engine.current_anywhere(&self.live)).await;
         }
         self.engine.current(&self.live).await
+    }
+
+    /// The tree of what this task was shown as: the one in memory, if nothing has changed since, which takes a fraction
+    /// of reading the JSON.
+    pub fn tree(&self, shown: &TaskJson) -> Result<Task, Error> {
+        let same = self.live.snapshot().filter(|(_, snapshot)| snapshot.as_ptr() == shown.0.as_ptr());
+        if let Some((seq, _)) = same
+            && let (task, at) = self.live.read(Task::clone)
+            && at == seq
+        {
+            return Ok(task);
+        }
+        shown.task()
     }
 
     /// Follows the task from this message on: the task itself first, then what happens to it.

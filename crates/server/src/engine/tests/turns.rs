@@ -152,3 +152,18 @@ async fn events_in_a_rush_are_read_together_and_a_first_one_at_once() {
     );
     assert!(batches.len() < all.len() / 2, "{} at {} times", all.len(), batches.len());
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_tree_of_an_answer_is_what_its_json_says() {
+    let engine = engine(&Scripted::new(OnCrash::Fail), memory());
+    let task = send(&engine, "approve").await;
+    let asked = task.settled().await.unwrap();
+    assert_eq!(task.tree(&asked).unwrap(), asked.task().unwrap());
+    let trimmed = asked.clone().with_history(Some(0)).unwrap();
+    assert!(task.tree(&trimmed).unwrap().history.is_empty());
+    let answer = follow_up(&engine, task.task_id(), "y").await.unwrap();
+    assert_eq!(settled(&answer).await, TaskState::Completed);
+    assert_eq!(task.tree(&asked).unwrap().status.state, TaskState::InputRequired, "the task has moved on");
+    let ended = answer.settled().await.unwrap();
+    assert_eq!(answer.tree(&ended).unwrap(), ended.task().unwrap());
+}

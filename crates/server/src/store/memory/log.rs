@@ -1,15 +1,16 @@
 //! What the memory store holds, behind its one lock.
 
-use crate::map::{Map, Spread};
+use crate::map::{ById, Map};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use nuncio_protocol::{PushId, TaskId};
 
+use super::super::packed::{Found, pack, packed_len};
 use super::super::{
-    Append, AppendError, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, Micros, NewTask, Node,
-    PushConfig, Scope, Seq, Session, SessionKey, State, StoreError, TaskKey, TaskRow, WAITING,
+    Append, AppendError, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros,
+    NewTask, Node, PushConfig, Scope, Seq, Session, SessionKey, State, StoreError, TaskKey, TaskRow, WAITING,
 };
 use super::crew::Crew;
 use super::shelf::Shelf;
@@ -17,11 +18,33 @@ use super::shelf::Shelf;
 /// A task with all that belongs to it.
 pub(super) struct Entry {
     pub(super) row: TaskRow,
-    pub(super) events: Vec<Bytes>,
+    /// The events that it came with, packed.
+    first: Bytes,
+    /// The others.
+    later: Vec<Bytes>,
     pub(super) messages: Vec<(Seq, Bytes)>,
     pub(super) pushes: BTreeMap<PushId, PushConfig>,
     /// Who holds its lease; empty for nobody.
     pub(super) node: Node,
+}
+
+impl Entry {
+    /// Events after `after`: at most `limit`, not many more than `room` bytes, at least one if there is one.
+    pub(super) fn events(&self, after: Seq, limit: usize, room: usize) -> Result<Vec<LogEvent>, StoreError> {
+        let mut found = Found::new(after, limit, room);
+        let first = self.row.seq - self.later.len() as Seq;
+        if after < first {
+            found.take(1, self.first.clone(), None).map_err(|error| failed(&error.to_string()))?;
+        }
+        let skip = usize::try_from(after.saturating_sub(first)).unwrap_or(usize::MAX);
+        for (seq, body) in (first + 1..).zip(&self.later).skip(skip) {
+            if found.full() {
+                break;
+            }
+            found.add(seq, body.clone());
+        }
+        Ok(found.events)
+    }
 }
 
 /// Where a caller's key was used, and when.
@@ -35,13 +58,13 @@ pub(super) struct Log {
     /// Boxed, so that little moves when it grows.
     pub(super) tasks: BTreeMap<TaskKey, Box<Entry>>,
     /// By tenant and id; the owner is compared afterwards.
-    ids: Map<Arc<str>, Spread<TaskId, TaskKey>>,
+    ids: Map<Arc<str>, ById<TaskKey>>,
     shelves: Map<Scope, Shelf>,
     /// Submitted and working tasks, oldest first.
     pub(super) active: BTreeSet<(Micros, TaskKey)>,
     /// Webhooks that wait, the longest waiting first.
     pub(super) due: BTreeSet<(Micros, TaskKey, PushId)>,
-    keys: Map<Scope, Spread<Arc<str>, KeyUse>>,
+    keys: Map<Scope, ById<KeyUse>>,
     keys_by_age: BTreeSet<(Micros, Scope, Arc<str>)>,
     /// What agents remember, and when each was last used.
     pub(super) sessions: Map<SessionKey, (Session, Micros)>,
@@ -62,12 +85,12 @@ impl Log {
         }
         let ids = self.ids.entry(task.scope.tenant.clone()).or_default();
         let key = TaskKey(self.last_key + 1);
-        if ids.add(task.id.clone(), key).is_some() {
-            return Err(StoreError::Failed { at: "memory".into(), what: "the task id exists".into() });
+        if ids.add(task.id.as_str(), key).is_some() {
+            return Err(failed("the task id exists"));
         }
         self.last_key = key.0;
         let (state, updated) = task.present();
-        let snapshot = task.snapshot().map(|(seq, body)| (seq, body.clone()));
+        let (first, snapshot) = in_one_piece(&task);
         let seq = task.seq();
         let mut node = task.lease.node;
         let hopes = !node.is_empty() && !state.is_final();
@@ -99,10 +122,8 @@ impl Log {
         if row.state.is_active() {
             self.active.insert((row.created, key));
         }
-        let mut events = Vec::with_capacity(1 + task.early.len());
-        events.push(task.body);
-        events.extend(task.early.into_iter().map(|event| event.body));
-        let entry = Entry { row, events, messages: Vec::new(), pushes: BTreeMap::new(), node: node.clone() };
+        let (later, messages, pushes) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let entry = Entry { row, first, later, messages, pushes, node: node.clone() };
         self.tasks.insert(key, Box::new(entry));
         if self.crew.is_some() {
             self.set_lease(key, node);
@@ -136,7 +157,7 @@ impl Log {
             return Err(AppendError::Fenced);
         };
         entry.row.seq = append.seq;
-        entry.events.push(append.body);
+        entry.later.push(append.body);
         if let Some(snapshot) = append.snapshot {
             entry.row.snapshot = Some(snapshot);
             entry.row.snapshot_seq = append.seq;
@@ -195,7 +216,7 @@ impl Log {
     }
 
     pub(super) fn task(&self, scope: &Scope, id: &TaskId) -> Option<TaskRow> {
-        let key = self.ids.get(&scope.tenant)?.get(id)?;
+        let key = self.ids.get(&scope.tenant)?.get(id.as_str())?;
         self.tasks.get(key).filter(|entry| entry.row.scope == *scope).map(|entry| self.shown(entry))
     }
 
@@ -217,7 +238,7 @@ impl Log {
 
     fn remember(&mut self, scope: &Scope, key: Arc<str>, used: KeyUse) {
         let keys = self.keys.entry(scope.clone()).or_default();
-        if let Some((_, _, at)) = keys.insert(key.clone(), used) {
+        if let Some((_, _, at)) = keys.insert(&key, used) {
             self.keys_by_age.remove(&(at, scope.clone(), key.clone()));
         }
         self.keys_by_age.insert((used.2, scope.clone(), key));
@@ -225,7 +246,7 @@ impl Log {
 
     pub(super) fn put_push(&mut self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
         let Some(entry) = self.tasks.get_mut(&task) else {
-            return Err(StoreError::Failed { at: "memory".into(), what: "the task does not exist".into() });
+            return Err(failed("the task does not exist"));
         };
         let (id, due) = (config.id.clone(), config.due);
         let epoch = entry.pushes.get(&id).map_or(config.epoch, |old| config.epoch.max(old.epoch + 1));
@@ -337,7 +358,7 @@ impl Log {
             return;
         };
         if let Some(ids) = self.ids.get_mut(&entry.row.scope.tenant) {
-            ids.remove(&entry.row.id);
+            ids.remove(entry.row.id.as_str());
             if ids.is_empty() {
                 self.ids.remove(&entry.row.scope.tenant);
             }
@@ -355,4 +376,22 @@ impl Log {
             self.reschedule(key, push.id, push.due, None);
         }
     }
+}
+
+/// The events that a task comes with, packed, and behind them its snapshot: most tasks keep nothing else, and one place
+/// for all costs less than many small ones.
+fn in_one_piece(task: &NewTask) -> (Bytes, Option<(Seq, Bytes)>) {
+    let bodies = || [&task.body].into_iter().chain(task.early.iter().map(|event| &event.body));
+    let (seq, snapshot) = task.snapshot().map_or((0, &[][..]), |(seq, body)| (seq, body));
+    let packed = bodies().map(|body| packed_len(body)).sum();
+    let mut piece = Vec::with_capacity(packed + snapshot.len());
+    bodies().for_each(|body| pack(&mut piece, body, None));
+    piece.extend_from_slice(snapshot);
+    let mut first = Bytes::from(piece);
+    let behind = first.split_off(packed);
+    (first, (seq > 0).then_some((seq, behind)))
+}
+
+fn failed(what: &str) -> StoreError {
+    StoreError::Failed { at: "memory".into(), what: what.into() }
 }

@@ -1,10 +1,10 @@
 //! The tasks of one caller in listing order, so that a page costs its length and not the shelf's.
 
-use crate::map::{Map, Spread};
+use crate::map::{ById, Map};
 use std::collections::BTreeSet;
 use std::ops::{Bound, RangeBounds};
 
-use nuncio_protocol::{ContextId, TaskId};
+use nuncio_protocol::TaskId;
 
 use super::super::{ListQuery, Micros, State, TaskKey, TaskRow};
 
@@ -73,7 +73,7 @@ const COMPLETED: State = State(3);
 pub(super) struct Shelf {
     active: Places,
     settled: Places,
-    contexts: Spread<ContextId, Places>,
+    contexts: ById<Places>,
     states: Map<State, Places>,
 }
 
@@ -84,7 +84,7 @@ impl Shelf {
             self.active.insert(place);
             return;
         }
-        if let Some(others) = self.contexts.add(row.context_id.clone(), Places::One(place.clone())) {
+        if let Some(others) = self.contexts.add(row.context_id.as_str(), Places::One(place.clone())) {
             others.insert(place.clone());
         }
         if row.state != COMPLETED {
@@ -100,8 +100,8 @@ impl Shelf {
             return;
         }
         self.settled.remove(&place);
-        if self.contexts.get_mut(&row.context_id).is_some_and(|places| places.is_empty_without(&place)) {
-            self.contexts.remove(&row.context_id);
+        if self.contexts.get_mut(row.context_id.as_str()).is_some_and(|places| places.is_empty_without(&place)) {
+            self.contexts.remove(row.context_id.as_str());
         }
         if self.states.get_mut(&row.state).is_some_and(|places| places.is_empty_without(&place)) {
             self.states.remove(&row.state);
@@ -164,7 +164,7 @@ impl Shelf {
 
     fn view(&self, query: &ListQuery) -> Option<&Places> {
         match (&query.context_id, query.state) {
-            (Some(context), _) => self.contexts.get(context),
+            (Some(context), _) => self.contexts.get(context.as_str()),
             (None, Some(state)) if state != COMPLETED => self.states.get(&state),
             (None, _) => Some(&self.settled),
         }
