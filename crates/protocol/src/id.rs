@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 
 macro_rules! ids {
@@ -57,11 +58,28 @@ macro_rules! ids {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                let id = <Option<crate::codec::Text<'de>>>::deserialize(from)?;
-                Ok(Self(Arc::from(id.as_deref().unwrap_or_default())))
+                from.deserialize_any(IdVisitor).map(Self)
             }
         }
     )*};
+}
+
+struct IdVisitor;
+
+impl Visitor<'_> for IdVisitor {
+    type Value = Arc<str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E>(self, id: &str) -> Result<Arc<str>, E> {
+        Ok(Arc::from(id))
+    }
+
+    fn visit_unit<E>(self) -> Result<Arc<str>, E> {
+        Ok(Arc::default())
+    }
 }
 
 ids! {

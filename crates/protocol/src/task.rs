@@ -57,10 +57,10 @@ pub struct Task {
     #[serde(deserialize_with = "or_default")]
     pub status: TaskStatus,
     /// What it has produced.
-    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "few", skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
     /// What was said, oldest first.
-    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "few", skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
     /// Data of whoever wrote it.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Metadata::is_empty")]

@@ -100,7 +100,9 @@ async fn compressed_messages_are_taken() {
     let sent = raw.post(SEND, &[("grpc-encoding", "gzip")], body.clone()).await;
     let part = task(&sent).artifacts[0].parts[0].content.clone();
     assert_eq!(part, Some(v1::part::Content::Text(text)));
-    assert_eq!(raw.post(SEND, &[("grpc-encoding", "snappy")], body).await.code(), 12);
+    let refused = raw.post(SEND, &[("grpc-encoding", "snappy")], body).await;
+    assert_eq!(refused.code(), 12);
+    assert_eq!(refused.head["grpc-accept-encoding"], "identity,gzip");
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use nuncio_protocol::{Error, ErrorKind};
 
 use super::body::{self, Body};
@@ -172,6 +172,7 @@ pub(crate) fn nothing_else() -> Response<Body> {
     bytes_response(StatusCode::NOT_FOUND, HeaderValue::from_static("text/plain; charset=utf-8"), text.as_bytes())
 }
 
+const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 const HOW: &str = "Credentials are missing, or they are not valid here: send them in the metadata `authorization`";
 
 /// There is no such method.
@@ -181,7 +182,7 @@ fn no_method() -> Error {
 
 /// The moment after which the caller no longer waits.
 fn deadline(headers: &HeaderMap) -> Result<Option<tokio::time::Instant>, Error> {
-    let Some(value) = headers.get("grpc-timeout") else { return Ok(None) };
+    let Some(value) = headers.get(TIMEOUT) else { return Ok(None) };
     let time = value.to_str().ok().and_then(timeout);
     let time = time.ok_or_else(|| Error::new(ErrorKind::InvalidRequest, "grpc-timeout is no time such as 10S"))?;
     // So far away that it makes no difference.

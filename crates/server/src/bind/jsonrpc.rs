@@ -64,6 +64,10 @@ fn failure(body: Vec<u8>, kind: ErrorKind) -> Response<Body> {
 /// Whether the body is said to be JSON.
 pub(crate) fn is_json(parts: &Parts) -> bool {
     let Some(kind) = parts.headers.get(header::CONTENT_TYPE) else { return true };
+    // As nearly everybody writes it.
+    if kind.as_bytes() == b"application/json" {
+        return true;
+    }
     let kind = kind.to_str().unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("application/json") || kind.eq_ignore_ascii_case("application/a2a+json")

@@ -16,11 +16,6 @@ use crate::store::Scope;
 
 // Made once: looking a header up by its text reads that text first.
 const VERSION: HeaderName = HeaderName::from_static("a2a-version");
-const EXTENSIONS: [HeaderName; 2] =
-    [HeaderName::from_static("a2a-extensions"), HeaderName::from_static("x-a2a-extensions")];
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The version that a caller asks for, if it says so.
 pub(crate) fn version(parts: &Parts) -> Result<Option<Version>, Error> {
@@ -69,13 +64,14 @@ pub(crate) fn tenant(parts: &Parts) -> Cow<'_, str> {
 
 /// The call that a request makes.
 pub(crate) fn call(app: &App, parts: &Parts, caller: &Caller, version: Version, tenant: &str) -> Call {
+    let said = said(&parts.headers);
     Call {
         scope: Scope { tenant: tenant.into(), owner: caller.owner.clone() },
         version,
-        extensions: app.card(tenant).activated(&extensions(&parts.headers)),
-        idempotency_key: header(&parts.headers, IDEMPOTENCY_KEY).map(Arc::from),
-        traceparent: header(&parts.headers, TRACEPARENT).filter(|text| is_trace(text)).map(Arc::from),
-        after: header(&parts.headers, LAST_EVENT_ID).and_then(|id| id.trim().parse().ok()),
+        extensions: app.card(tenant).activated(&said.extensions),
+        idempotency_key: said.idempotency_key.map(Arc::from),
+        traceparent: said.traceparent.filter(|text| is_trace(text)).map(Arc::from),
+        after: said.last_event_id.and_then(|id| id.trim().parse().ok()),
         grants: caller.grants,
         caller: caller.name.clone(),
         way: caller.way,
@@ -97,24 +93,42 @@ fn is_trace(text: &str) -> bool {
         if hex(version, 2) && hex(trace, 32) && hex(parent, 16) && hex(flags, 2))
 }
 
-fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
+/// What headers say about a call that most calls say nothing about.
+#[derive(Default)]
+struct Said<'a> {
+    /// The extensions that a caller names, in both spellings of the header, each once.
+    extensions: Vec<&'a str>,
+    idempotency_key: Option<&'a str>,
+    traceparent: Option<&'a str>,
+    last_event_id: Option<&'a str>,
 }
 
-/// The extensions that a caller names, in both spellings of the header, each once.
-pub(crate) fn extensions(headers: &HeaderMap) -> Vec<&str> {
-    let mut all = Vec::new();
-    for name in EXTENSIONS {
-        for value in headers.get_all(name) {
-            let Ok(text) = value.to_str() else { continue };
-            for uri in text.split(',').map(str::trim).filter(|uri| !uri.is_empty()) {
-                if !all.contains(&uri) {
-                    all.push(uri);
+/// Reads all of them in one go, which costs less than looking for each. Of one that is repeated the first counts.
+fn said(headers: &HeaderMap) -> Said<'_> {
+    let mut said = Said::default();
+    for (name, value) in headers {
+        let single = match name.as_str() {
+            "a2a-extensions" | "x-a2a-extensions" => {
+                for uri in value.to_str().unwrap_or_default().split(',').map(str::trim) {
+                    if !uri.is_empty() && !said.extensions.contains(&uri) {
+                        said.extensions.push(uri);
+                    }
                 }
+                continue;
             }
-        }
+            "idempotency-key" => &mut said.idempotency_key,
+            "traceparent" => &mut said.traceparent,
+            "last-event-id" => &mut said.last_event_id,
+            _ => continue,
+        };
+        *single = single.or(value.to_str().ok());
     }
-    all
+    said
+}
+
+/// The extensions that a caller names, each once.
+pub(crate) fn extensions(headers: &HeaderMap) -> Vec<&str> {
+    said(headers).extensions
 }
 
 /// The query parameters, decoded.
@@ -141,4 +155,36 @@ fn decode(text: &str) -> Cow<'_, str> {
 /// A segment of a path, decoded; `None` when it is not UTF-8.
 pub(crate) fn segment(text: &str) -> Option<Cow<'_, str>> {
     percent_decode_str(text).decode_utf8().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn headers_are_read_in_one_go() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("host", "localhost"),
+            ("X-A2A-Extensions", "urn:b, urn:a ,,"),
+            ("Idempotency-Key", "first"),
+            ("idempotency-key", "second"),
+            ("a2a-extensions", "urn:a"),
+            ("a2a-extensions", "urn:c"),
+            ("traceparent", "00-0"),
+            ("Last-Event-ID", "7"),
+        ] {
+            headers.append(HeaderName::from_bytes(name.as_bytes()).expect("a name"), HeaderValue::from_static(value));
+        }
+        headers.append("a2a-extensions", HeaderValue::from_bytes(b"\xff").expect("a value"));
+        let said = said(&headers);
+        assert_eq!(said.extensions.len(), 3);
+        assert!(["urn:a", "urn:b", "urn:c"].iter().all(|uri| said.extensions.contains(uri)));
+        assert_eq!(
+            (said.idempotency_key, said.traceparent, said.last_event_id),
+            (Some("first"), Some("00-0"), Some("7"))
+        );
+    }
 }

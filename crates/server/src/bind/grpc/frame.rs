@@ -4,12 +4,14 @@ use std::io::Read;
 
 use bytes::{Buf, Bytes, BytesMut};
 use flate2::read::GzDecoder;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use nuncio_protocol::{Error, ErrorKind};
 
 /// The length of what stands before a message.
 pub(crate) const PREFIX: usize = 5;
 const COMPRESSED: u8 = 1;
+
+const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 
 /// How messages of a call are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +22,7 @@ pub(crate) enum Encoding {
 
 /// The encoding that a caller announces.
 pub(crate) fn encoding(headers: &HeaderMap) -> Result<Encoding, Error> {
-    match headers.get("grpc-encoding").map(http::HeaderValue::as_bytes) {
+    match headers.get(ENCODING).map(http::HeaderValue::as_bytes) {
         None | Some(b"identity") => Ok(Encoding::Identity),
         Some(b"gzip") => Ok(Encoding::Gzip),
         Some(_) => Err(Error::new(ErrorKind::MethodNotFound, "Messages are taken plain or as gzip")),

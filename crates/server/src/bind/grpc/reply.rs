@@ -18,7 +18,7 @@ const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const TEXT: HeaderName = HeaderName::from_static("grpc-message");
 const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
-/// What clients may compress with.
+/// What clients may compress with, told with every error: one of them is that it was something else.
 const ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
 /// Headers are short everywhere.
@@ -40,6 +40,7 @@ pub(super) fn stream(body: Body) -> Response<Body> {
 pub(super) fn failure(version: Version, error: &Error) -> Response<Body> {
     let mut response = response(Body::empty());
     response.headers_mut().extend(trailers(version, error));
+    response.headers_mut().insert(ACCEPT, HeaderValue::from_static("identity,gzip"));
     retry_after(&mut response, error.kind);
     response
 }
@@ -59,7 +60,6 @@ pub(super) fn too_late() -> Response<Body> {
 fn response(body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
-    response.headers_mut().insert(ACCEPT, HeaderValue::from_static("identity,gzip"));
     response
 }
 
