@@ -4,8 +4,13 @@
 //! do) still carries the mark that its environment began with. Only Linux tells the environment of other
 //! processes; elsewhere the group is all there is.
 
+#[cfg(target_os = "linux")]
 use std::collections::HashSet;
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
@@ -13,6 +18,9 @@ use rustix::process::{Pid, Signal};
 pub(crate) const MARK: &str = "NUNCIO_AGENT_MARK";
 /// How often the processes are gone through again for ones that were just being born.
 const ROUNDS: usize = 20;
+/// How long each time waits for those that it ended to be gone: on a busy machine that takes a while.
+#[cfg(target_os = "linux")]
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The programs of one server.
 #[derive(Clone, Debug)]
@@ -47,7 +55,7 @@ pub(crate) fn signal_group(group: Pid, signal: Signal) {
     let _ = rustix::process::kill_process_group(group, signal);
 }
 
-/// Ends everything that carries `mark`. Returns how many processes that were.
+/// Ends everything that carries `mark`, and waits until it is gone. Returns how many processes that were.
 #[cfg(target_os = "linux")]
 pub(crate) fn end_marked(mark: &str) -> usize {
     // Every mark begins with nothing: that would end the programs of all servers.
@@ -60,15 +68,28 @@ pub(crate) fn end_marked(mark: &str) -> usize {
         if found.is_empty() {
             break;
         }
+        gone(&found);
         // The same one may still be on its way out.
-        ended.extend(found);
+        ended.extend(found.into_iter().map(|(pid, _)| pid));
     }
     ended.len()
 }
 
+/// Waits for processes to be gone.
+#[cfg(target_os = "linux")]
+fn gone(processes: &[(Pid, OwnedFd)]) {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let until = Instant::now() + PATIENCE;
+    for (_, handle) in processes {
+        let left = until.saturating_duration_since(Instant::now()).try_into().ok();
+        // Whoever is still there is found again.
+        let _ = poll(&mut [PollFd::new(handle, PollFlags::IN)], left.as_ref());
+    }
+}
+
 /// Ends those that carry `mark` now.
 #[cfg(target_os = "linux")]
-fn marked(mark: &str) -> Vec<Pid> {
+fn marked(mark: &str) -> Vec<(Pid, OwnedFd)> {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
@@ -78,7 +99,7 @@ fn marked(mark: &str) -> Vec<Pid> {
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         let Ok(environment) = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())) else { continue };
         if carries(&environment, mark) && pidfd_send_signal(&handle, Signal::KILL).is_ok() {
-            found.push(pid);
+            found.push((pid, handle));
         }
     }
     found
@@ -118,6 +139,7 @@ mod tests {
         assert_eq!(end_marked(""), 0);
         assert!(child.try_wait().unwrap().is_none(), "it was ended by no mark at all");
         assert!(end_marked(&mark) >= 1);
-        assert!(!child.wait().unwrap().success());
+        let left = child.try_wait().unwrap().expect("it is gone when that is said");
+        assert!(!left.success());
     }
 }
