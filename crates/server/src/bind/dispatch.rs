@@ -53,7 +53,7 @@ pub(crate) enum Request {
 pub(crate) enum Answer {
     /// A task that was asked for.
     Task(TaskJson),
-    /// A task that a message started or continued.
+    /// A task that a message started or continued; the handle has its tree, for whom the JSON is not enough.
     Sent(TaskJson, Handle),
     /// A direct answer.
     Message(Message),

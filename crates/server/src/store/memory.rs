@@ -16,7 +16,7 @@ use super::{
     Scope, Seq, Session, SessionKey, Shared, Store, StoreError, TaskKey, TaskRow,
 };
 use crew::Crew;
-use log::Log;
+use log::{Kept, Log};
 
 /// Every task of this process, and nothing after it. "Durable" means: as long as the process lives.
 #[derive(Default)]
@@ -50,7 +50,8 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn create(&self, task: NewTask) -> Result<Created, StoreError> {
-        self.write(|log| log.create(task))?
+        let kept = Kept::of(&task);
+        self.write(|log| log.create(task, kept))?
     }
 
     fn append(&self, append: Append) {

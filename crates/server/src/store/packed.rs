@@ -1,6 +1,6 @@
-//! Events packed into the rows of a database: each behind its length in four bytes. Before the first there can be a
-//! snapshot, whose length has its highest bit set. Where the second bit is set, the ids of the task and of its context
-//! are one byte each: they are 29 % of what a short task has to say.
+//! Events packed into one piece, which is a row of a database or what is kept in memory: each behind its length in four
+//! bytes. Before the first there can be a snapshot, whose length has its highest bit set. Where the second bit is set,
+//! the ids of the task and of its context are one byte each: they are 29 % of what a short task has to say.
 
 use std::sync::LazyLock;
 
@@ -129,10 +129,10 @@ pub(super) fn pack_rows<'a>(
 ) {
     let mut bodies = bodies.peekable();
     while let Some(first) = bodies.next() {
-        let (from, mut packed) = (seq, Vec::with_capacity(first.len() + 4));
+        let (from, mut packed) = (seq, Vec::with_capacity(packed_len(first)));
         pack(&mut packed, first, None);
         seq += 1;
-        while let Some(next) = bodies.next_if(|next| packed.len() + 4 + next.len() <= most) {
+        while let Some(next) = bodies.next_if(|next| packed.len() + packed_len(next) <= most) {
             pack(&mut packed, next, None);
             seq += 1;
         }

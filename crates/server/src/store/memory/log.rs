@@ -47,6 +47,27 @@ impl Entry {
     }
 }
 
+/// What is kept of all that a new task comes with: its events, packed, and its snapshot, in one piece. Most tasks keep
+/// nothing else, and one place for all costs less than many small ones.
+pub(super) struct Kept {
+    first: Bytes,
+    snapshot: Option<(Seq, Bytes)>,
+}
+
+impl Kept {
+    pub(super) fn of(task: &NewTask) -> Self {
+        let bodies = || [&task.body].into_iter().chain(task.early.iter().map(|event| &event.body));
+        let (seq, snapshot) = task.snapshot().map_or((0, &[][..]), |(seq, body)| (seq, body));
+        let packed = bodies().map(|body| packed_len(body)).sum();
+        let mut piece = Vec::with_capacity(packed + snapshot.len());
+        bodies().for_each(|body| pack(&mut piece, body, None));
+        piece.extend_from_slice(snapshot);
+        let mut first = Bytes::from(piece);
+        let behind = first.split_off(packed);
+        Self { first, snapshot: (seq > 0).then_some((seq, behind)) }
+    }
+}
+
 /// Where a caller's key was used, and when.
 type KeyUse = (TaskKey, Seq, Micros);
 
@@ -77,7 +98,7 @@ impl Log {
         if self.closed { Err(StoreError::Closed) } else { Ok(()) }
     }
 
-    pub(super) fn create(&mut self, task: NewTask) -> Result<Created, StoreError> {
+    pub(super) fn create(&mut self, task: NewTask, kept: Kept) -> Result<Created, StoreError> {
         if let Some(key) = &task.key
             && let Some((known, seq)) = self.find_key(&task.scope, key)
         {
@@ -90,7 +111,7 @@ impl Log {
         }
         self.last_key = key.0;
         let (state, updated) = task.present();
-        let (first, snapshot) = in_one_piece(&task);
+        let Kept { first, snapshot } = kept;
         let seq = task.seq();
         let mut node = task.lease.node;
         let hopes = !node.is_empty() && !state.is_final();
@@ -376,20 +397,6 @@ impl Log {
             self.reschedule(key, push.id, push.due, None);
         }
     }
-}
-
-/// The events that a task comes with, packed, and behind them its snapshot: most tasks keep nothing else, and one place
-/// for all costs less than many small ones.
-fn in_one_piece(task: &NewTask) -> (Bytes, Option<(Seq, Bytes)>) {
-    let bodies = || [&task.body].into_iter().chain(task.early.iter().map(|event| &event.body));
-    let (seq, snapshot) = task.snapshot().map_or((0, &[][..]), |(seq, body)| (seq, body));
-    let packed = bodies().map(|body| packed_len(body)).sum();
-    let mut piece = Vec::with_capacity(packed + snapshot.len());
-    bodies().for_each(|body| pack(&mut piece, body, None));
-    piece.extend_from_slice(snapshot);
-    let mut first = Bytes::from(piece);
-    let behind = first.split_off(packed);
-    (first, (seq > 0).then_some((seq, behind)))
 }
 
 fn failed(what: &str) -> StoreError {
