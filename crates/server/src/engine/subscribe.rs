@@ -137,7 +137,8 @@ impl Subscription {
             if self.cursor < progress.committed && !progress.found {
                 return self.read_log(live.key(), into).await;
             }
-            if self.close.applies(progress.state) && self.cursor >= progress.committed {
+            // Not before what was read from the store is known here: that state may be an older one.
+            if self.close.applies(progress.state) && self.cursor == progress.committed {
                 return Ok(false);
             }
             let (cursor, close) = (self.cursor, self.close);

@@ -46,9 +46,13 @@ mod once {
     }
 
     fn play(on_crash: OnCrash, lag: u64, story: &[Op]) {
+        play_on(3, on_crash, lag, story);
+    }
+
+    fn play_on(nodes: usize, on_crash: OnCrash, lag: u64, story: &[Op]) {
         paused().block_on(async {
             let mut world = World::new(on_crash, false, Duration::from_millis(lag));
-            for _ in 0..3 {
+            for _ in 0..nodes {
                 world.add().await;
             }
             world.play(story).await;
@@ -85,5 +89,20 @@ mod once {
             Op::Cancel { node: 0, task: 2 },
         ];
         play(OnCrash::Fail, 1, &story);
+    }
+
+    /// A reader had events from the store that its node did not know yet, and took an older state for the present one.
+    #[test]
+    fn what_was_read_is_ahead_of_what_is_known() {
+        let story = [
+            send(0, None, "", None),
+            send(0, Some(0), "text unanswered", None),
+            Op::Sleep(3),
+            Op::Subscribe { node: 1, task: 1, cursor: Cursor::At(0), pace: Pace::Slow(7), until_input: true },
+            Op::Drain { node: 1, time: 0 },
+            send(2, Some(0), "sleep:2", None),
+            Op::FollowUp { node: 2, task: 1, script: "y".into(), key: None },
+        ];
+        play_on(2, OnCrash::Fail, 1, &story);
     }
 }
