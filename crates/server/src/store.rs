@@ -474,6 +474,9 @@ pub trait Shared: Send + Sync {
     /// The turn that held the lease under this epoch is over, and the task rests.
     async fn release(&self, task: TaskKey, epoch: i64) -> Result<(), StoreError>;
 
+    /// The tasks whose lease `node` holds, each with its epoch.
+    async fn held(&self, node: &Node) -> Result<Vec<(TaskKey, i64)>, StoreError>;
+
     /// How far these tasks have come; those that are gone are missing.
     async fn progress(&self, tasks: &[TaskKey]) -> Result<Vec<Progress>, StoreError>;
 

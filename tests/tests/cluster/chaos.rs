@@ -1,13 +1,15 @@
 //! Three replicas, PostgreSQL and Redis, of which any may die or stand still at any moment, and two hundred clients
 //! that notice nothing but broken connections.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nuncio_tests::{
-    Balancer, Bus, Cluster, NoStream, PATIENCE, Postgres, Random, Sse, SseEvent, Value, at_once, client, follow_up,
-    json, message,
+    Balancer, Bus, Cluster, NoStream, PATIENCE, Postgres, Random, Server, Sse, SseEvent, Value, at_once, client,
+    follow_up, json, message,
 };
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use crate::judge::{self, Seen};
@@ -170,9 +172,10 @@ async fn whatever_dies_every_client_sees_every_event_once_and_nothing_runs_twice
     for round in 0..rounds {
         let start = Instant::now();
         let mut clients = JoinSet::new();
+        let under_way = UnderWay::default();
         for n in 0..CLIENTS {
             let caller = Caller::new(round, n, random.split(), &balancer, &receiver, &logbook);
-            clients.spawn(caller.run());
+            clients.spawn(Caller { under_way: under_way.clone(), ..caller }.run());
         }
         world = tokio::task::spawn_blocking(move || {
             world.storm();
@@ -182,8 +185,11 @@ async fn whatever_dies_every_client_sees_every_event_once_and_nothing_runs_twice
         .expect("everything comes back");
         println!("round {round}: {} after {:?}", world.log.join(", "), start.elapsed());
         world.log.clear();
-        let ended = tokio::time::timeout(CALM, clients.join_all()).await;
-        all.extend(ended.expect("every client comes to an end"));
+        let Ok(ended) = tokio::time::timeout(CALM, clients.join_all()).await else {
+            let left = under_way.lock().clone();
+            panic!("every client comes to an end: {}", stuck(&left, &world.cluster.replicas).await);
+        };
+        all.extend(ended);
         for replica in &mut world.cluster.replicas {
             assert!(replica.is_running(), "one fell over by itself:\n{}", replica.last_words());
         }
@@ -195,6 +201,30 @@ async fn whatever_dies_every_client_sees_every_event_once_and_nothing_runs_twice
     }
 }
 
+/// The clients that have not come to an end: their tasks, and what they wait for.
+type UnderWay = Arc<Mutex<BTreeMap<String, (String, String)>>>;
+
+/// What is known of clients that do not come to an end.
+async fn stuck(left: &BTreeMap<String, (String, String)>, replicas: &[Server]) -> String {
+    let mut known = String::new();
+    for (name, (task, what)) in left {
+        known += &format!("\n{name} of task {task:?}: {what}");
+        for replica in replicas.iter().filter(|_| !task.is_empty()) {
+            let request = client().get(format!("{}/tasks/{task}", replica.url)).header("A2A-Version", "1.0");
+            let answer = request.timeout(SILENCE).send().await;
+            let text = match answer {
+                Ok(answer) => answer.text().await.unwrap_or_default(),
+                Err(why) => why.to_string(),
+            };
+            known += &format!("\n  {}", text.chars().take(600).collect::<String>());
+        }
+    }
+    for replica in replicas {
+        known += &format!("\n{}:\n{}", replica.url, replica.last_words());
+    }
+    known
+}
+
 /// One client and what it wants.
 struct Caller {
     name: String,
@@ -204,6 +234,7 @@ struct Caller {
     follows_up: Option<Value>,
     random: Random,
     hooked: bool,
+    under_way: UnderWay,
 }
 
 impl Caller {
@@ -226,24 +257,35 @@ impl Caller {
             2 => Some(message("stream 5 50")),
             _ => None,
         };
-        Self { name, url: at.url.clone(), params, cancels: n % 4 == 3, follows_up, random, hooked }
+        let (url, cancels, under_way) = (at.url.clone(), n % 4 == 3, UnderWay::default());
+        Self { name, url, params, cancels, follows_up, random, hooked, under_way }
+    }
+
+    /// Says how far it is.
+    fn is_at(&self, events: &[SseEvent], what: &str) {
+        let task = events.first().map(task_of).unwrap_or_default();
+        self.under_way.lock().insert(self.name.clone(), (task, format!("{} events, {what}", events.len())));
     }
 
     async fn run(mut self) -> Seen {
+        self.is_at(&[], "nothing yet");
         tokio::time::sleep(Duration::from_millis(self.random.below(8000))).await;
         let mut events: Vec<SseEvent> = Vec::new();
         let (mut acting, mut breaks) = (None, 0);
         while !events.last().is_some_and(is_last) {
             if let Err(why) = self.read(&mut events, &mut acting).await {
                 breaks += 1;
+                self.is_at(&events, &why);
                 assert!(!why.starts_with("wrong"), "{}: {why}", self.name);
                 tokio::time::sleep(Duration::from_millis(50 + self.random.below(200))).await;
             }
         }
+        self.is_at(&events, "and what it does beside reading goes on");
         let added = match acting {
             Some(acting) => acting.await.expect("it ends"),
             None => None,
         };
+        self.under_way.lock().remove(&self.name);
         Seen { name: self.name, task: task_of(&events[0]), events, breaks, added, hooked: self.hooked }
     }
 
@@ -274,6 +316,7 @@ impl Caller {
                 return Err(format!("wrong number: {expected} is next, not {event:?}"));
             }
             events.push(event);
+            self.is_at(events, "and reads on");
             if events.len() == 2 {
                 *acting = self.act(&task_of(&events[0]));
             }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use nuncio_protocol::{ContextId, Error, ErrorKind, Message, Metadata, SendMessageRequest, TaskId};
+use nuncio_protocol::{
+    ContextId, Error, ErrorKind, Message, Metadata, SendMessageRequest, TaskId, TaskPushNotificationConfig,
+};
 
 use super::approval::HITL;
 use super::arrival::Arrival;
@@ -58,9 +60,7 @@ impl Engine {
             None => None,
         };
         if let Some(key) = &key
-            && let Some((task, from)) =
-                self.store.find_key(&call.scope, key).await.map_err(|error| store_error(&error))?
-            && let Some(again) = self.repeat(task, from).await?
+            && let Some(again) = self.said_before(&call.scope, key).await?
         {
             return Ok(again);
         }
@@ -82,18 +82,39 @@ impl Engine {
             let begun = Begun { message, is_new_context, key, push, refused };
             return self.new_task(call, served, begun).await;
         }
+        let incoming = Incoming { message, key: key.clone(), letter: None };
+        let said = self.say_more(call, incoming, push, &metadata).await;
+        // The same send may have come by another node as well, and have been the last thing that the task heard.
+        if said.is_err()
+            && let Some(key) = &key
+            && let Ok(Some(again)) = self.said_before(&call.scope, key).await
+        {
+            return Ok(again);
+        }
+        said
+    }
+
+    /// A message for a task that exists.
+    async fn say_more(
+        self: &Arc<Self>,
+        call: &Call,
+        mut incoming: Incoming,
+        push: Option<TaskPushNotificationConfig>,
+        metadata: &Metadata,
+    ) -> Result<Sent, Error> {
+        let message = &mut incoming.message;
         let row = self.find(&call.scope, &message.task_id).await?;
-        check_follow_up(&row, &message)?;
+        check_follow_up(&row, message)?;
         message.context_id = row.context_id.clone();
         if let Some(served) = self.roster.get(&row.agent) {
-            let arrival = Arrival::new(&self, &call.scope, &served.name, &message, &metadata);
+            let arrival = Arrival::new(self, &call.scope, &served.name, message, metadata);
             served.agent.admit(&arrival).await?;
         }
         if let Some(push) = push {
             let push = self.webhook(call, &push, &row.id, row.seq, false)?;
             self.store_webhook(&row, push).await?;
         }
-        self.follow_up(&row, Box::new(Incoming { message, key, letter: None })).await
+        self.follow_up(&row, Box::new(incoming)).await
     }
 
     fn check_parts(&self, message: &Message) -> Result<(), Error> {
@@ -132,6 +153,18 @@ impl Engine {
         }
         let chosen = self.roster.choose(&call.scope, request, message, talking_to.as_deref());
         chosen.ok_or_else(|| no_tenant(&call.scope))
+    }
+
+    /// What came of a send with this key before, if there was one.
+    pub(super) async fn said_before(
+        self: &Arc<Self>,
+        scope: &Scope,
+        key: &IdempotencyKey,
+    ) -> Result<Option<Sent>, Error> {
+        match self.store.find_key(scope, key).await.map_err(|error| store_error(&error))? {
+            Some((task, from)) => self.repeat(task, from).await,
+            None => Ok(None),
+        }
     }
 
     /// The same send again: the task of the first time, unless it has been removed since.

@@ -46,8 +46,6 @@ pub(crate) struct Cluster {
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) link: Arc<Link>,
     pub(crate) metrics: ClusterMetrics,
-    /// This node, in its present life.
-    node: Mutex<Node>,
     /// How many nodes are alive.
     alive: AtomicU32,
     /// Whether it has left for good.
@@ -68,6 +66,8 @@ pub(crate) struct Cluster {
     cancels: Mutex<HashSet<TaskKey>>,
     /// Tasks whose turns broke off here at rest, perhaps with their leases still held.
     idle: Mutex<HashSet<TaskKey>>,
+    /// Leases that this node holds without a turn, and since when that is so.
+    unused: Mutex<Map<TaskKey, (i64, tokio::time::Instant)>>,
     /// Leases of turns that have come to rest, which the store did not take back yet.
     unreleased: Mutex<Map<TaskKey, i64>>,
 }
@@ -81,7 +81,6 @@ impl Cluster {
             bus,
             link: Arc::new(Link::new()),
             metrics,
-            node: Mutex::new(fresh_node()),
             alive: AtomicU32::new(1),
             left: CancellationToken::new(),
             news: Mutex::default(),
@@ -94,6 +93,7 @@ impl Cluster {
             letters: Mutex::default(),
             cancels: Mutex::default(),
             idle: Mutex::default(),
+            unused: Mutex::default(),
             unreleased: Mutex::default(),
         }))
     }
@@ -104,7 +104,7 @@ impl Cluster {
 
     /// This node, in its present life.
     pub(crate) fn node(&self) -> Node {
-        self.node.lock().clone()
+        self.link.node()
     }
 
     /// How many nodes are alive, as far as is known.
@@ -163,16 +163,12 @@ impl Cluster {
                     *known = seq.max(*known);
                     self.heard_news.notify_one();
                 }
-                Hint::Orders(node) if node == *self.node.lock() => self.heard_orders.notify_one(),
+                Hint::Orders(node) if node == self.node() => self.heard_orders.notify_one(),
                 Hint::Orders(_) => {}
                 Hint::Work => self.stir(),
             }
         }
     }
-}
-
-fn fresh_node() -> Node {
-    uuid::Uuid::new_v4().to_string().into()
 }
 
 impl Engine {

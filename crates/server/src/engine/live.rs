@@ -27,7 +27,9 @@ use super::cluster::Link;
 use super::event::{Event, Form, Update};
 use super::fold::Fold;
 use crate::push::{Bell, Ringer};
-use crate::store::{Append, AppendError, Early, IdempotencyKey, LetterId, Scope, Seq, State, Store, TaskKey, TaskRow};
+use crate::store::{
+    Append, AppendError, Early, IdempotencyKey, Lease, LetterId, Scope, Seq, State, Store, TaskKey, TaskRow,
+};
 
 /// Why an update was not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -138,9 +140,9 @@ impl Live {
         }
     }
 
-    /// A task that is to be created, with its first event. Nobody but its own turn may have it before
+    /// A task that is to be created under this lease, with its first event. Nobody but its own turn may have it before
     /// it is [`stored`](Self::stored).
-    pub(crate) fn fresh(scope: Scope, agent: Arc<str>, task: Task, first: Bytes, ties: &Ties) -> Self {
+    pub(crate) fn fresh(scope: Scope, agent: Arc<str>, task: Task, first: Bytes, lease: &Lease, ties: &Ties) -> Self {
         let Ties { store, events, bell, link } = ties.clone();
         let (id, context_id) = (task.id.clone(), task.context_id.clone());
         let first = Event::written(1, first, Some(task.status.state), None);
@@ -157,7 +159,7 @@ impl Live {
                 seq: 1,
                 epoch: 1,
                 open: true,
-                life: link.as_ref().map_or(0, |link| link.pulse.life()),
+                life: link.as_ref().map_or(0, |link| link.life_of(&lease.node)),
                 mailbox: VecDeque::new(),
                 early: Some(Vec::new()),
             }),
@@ -205,8 +207,8 @@ impl Live {
         *writer = Writer { fold, seq, epoch: row.epoch, ..Writer::default() };
     }
 
-    /// Opens the task for a turn under the lease that `row` was claimed with. Not if it is over, and
-    /// not if somebody else has written since: then this is no longer what the log says.
+    /// Opens the task for a turn under the lease that `row` was claimed with. Not if it is over, not if that lease is of
+    /// an earlier life of this node, and not if somebody else has written since: then this is no longer what the log says.
     pub(crate) fn open(&self, row: &TaskRow) -> bool {
         let mut writer = self.writer.lock();
         writer.epoch = row.epoch;
@@ -216,14 +218,22 @@ impl Live {
             self.lose();
             return false;
         }
-        writer.open = !writer.fold.state().is_terminal();
-        writer.life = self.life();
+        writer.life = self.link.as_ref().map_or(0, |link| link.life_under(row));
+        writer.open = !writer.fold.state().is_terminal() && self.allows(writer.life);
         writer.open
     }
 
-    /// The life of this node, where that counts.
-    fn life(&self) -> u64 {
-        self.link.as_ref().map_or(0, |link| link.pulse.life())
+    /// Whether what was opened in this life of this node may still be written.
+    fn allows(&self, life: u64) -> bool {
+        self.link.as_ref().is_none_or(|link| link.pulse.allows(life))
+    }
+
+    /// Cuts it off if the life in which it was opened is over: it may not have been known here when that ended.
+    pub(crate) fn cut_off_late(&self) {
+        let mut writer = self.writer.lock();
+        if writer.open && !self.allows(writer.life) {
+            self.cut_off_locked(&mut writer);
+        }
     }
 
     /// A reader wants events in this form: from now on they get it where they are written.
@@ -353,9 +363,7 @@ impl Live {
         if !writer.open {
             return Err(WriteError::Closed);
         }
-        if let Some(link) = &self.link
-            && !link.pulse.allows(writer.life)
-        {
+        if !self.allows(writer.life) {
             self.cut_off_locked(writer);
             return Err(AppendError::Fenced.into());
         }

@@ -129,12 +129,12 @@ impl Engine {
         words: &str,
     ) -> Result<Sent, Error> {
         let told = push.is_some();
-        let at = Timestamp::now();
-        let (live, body) = self.fresh_task(call, served, &message, at)?;
+        let (at, lease) = (Timestamp::now(), Self::no_lease());
+        let (live, body) = self.fresh_task(call, served, &message, at, &lease)?;
         let said = Message::from_agent(vec![Part::text(words)]);
         let failed = Update::Status { state: TaskState::Failed, message: Some(said), metadata: Metadata::new() };
         live.write(failed).map_err(|_| Error::internal())?;
-        let new = self.new_row(&live, (body, at), Self::no_lease(), key, push);
+        let new = self.new_row(&live, (body, at), lease, key, push);
         let seq = new.seq();
         let task_key = match self.store.create(new).await.map_err(|error| store_error(&error))? {
             Created::New(task_key) | Created::Waiting(task_key) => task_key,

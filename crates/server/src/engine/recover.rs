@@ -252,8 +252,8 @@ impl Engine {
         }
         let recovered = match self.is_shared() {
             // What others leave behind is looked for more often.
-            true => Box::pin(self.recover_stranded()).await,
-            false => self.recover().await,
+            true => Box::pin(self.recover_stranded()).await.and(Box::pin(self.give_up_unused()).await),
+            false => self.recover().await.map(drop),
         };
         if let Err(error) = recovered {
             tracing::warn!(%error, "abandoned tasks could not be taken up");

@@ -395,6 +395,10 @@ impl Shared for PostgresStore {
         answer.await.unwrap_or(Err(StoreError::Closed))
     }
 
+    async fn held(&self, node: &Node) -> Result<Vec<(TaskKey, i64)>, StoreError> {
+        lease::held(&self.pool, &self.at, node).await
+    }
+
     async fn progress(&self, tasks: &[TaskKey]) -> Result<Vec<Progress>, StoreError> {
         lease::progress(&self.pool, &self.at, tasks).await
     }

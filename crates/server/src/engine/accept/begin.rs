@@ -18,8 +18,8 @@ use crate::engine::live::Live;
 use crate::engine::manners::NoRoom;
 use crate::engine::roster::Served;
 use crate::engine::schedule::{Control, Job, Room};
-use crate::engine::{Engine, store_error};
-use crate::store::{Created, IdempotencyKey, Lease, NewTask, PushConfig, State};
+use crate::engine::{Engine, append_error, store_error};
+use crate::store::{AppendError, Created, IdempotencyKey, Lease, NewTask, PushConfig, State};
 
 /// A message that begins a task, as far as it is known when it is accepted.
 pub(super) struct Begun {
@@ -36,8 +36,8 @@ pub(super) struct Begun {
 enum Start {
     /// When the task is stored.
     With(Box<Job>),
-    /// It began before that; what is left of it, if anything.
-    Begun(Arc<Control>, Option<Pin<Box<dyn Future<Output = ()> + Send>>>),
+    /// It began before that; what is left of it.
+    Begun(Arc<Control>, Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
 /// Lets it go on as far as it comes. Says whether it is still not done.
@@ -65,20 +65,23 @@ impl Engine {
             Room::Now | Room::Anywhere => None,
             Room::Later => Some(self.queueing.read().await),
         };
-        let at = Timestamp::now();
-        let (live, body) = self.fresh_task(call, served, &message, at)?;
+        let (at, lease) = (Timestamp::now(), self.lease_for(room));
+        let (live, body) = self.fresh_task(call, served, &message, at, &lease)?;
         let job = Job::new(self.hub.hold(live.clone()), message, room == Room::Now);
         // Where another node may have a turn in the same context, nothing begins before the store has said so.
         let is_alone = is_new_context || !self.is_shared();
         let start = if room == Room::Now && is_alone && served.agent.is_pure() {
             let (control, engine) = (job.control.clone(), self.clone());
             let mut turn = boxed(|| engine.turn(job));
-            let pending = is_pending(turn.as_mut()).await;
-            Start::Begun(control, pending.then_some(turn))
+            // It waits for its events to be stored, unless this node may not write: then it is over, and has left its place.
+            if !is_pending(turn.as_mut()).await {
+                return Err(append_error(&AppendError::Fenced));
+            }
+            Start::Begun(control, turn)
         } else {
             Start::With(Box::new(job))
         };
-        let new = self.new_row(&live, (body, at), self.lease_for(room), key, push);
+        let new = self.new_row(&live, (body, at), lease, key, push);
         let seq = new.seq();
         let task_key = match self.store.create(new).await {
             Ok(Created::New(task_key)) if room != Room::Anywhere => task_key,
@@ -112,9 +115,10 @@ impl Engine {
         tracing::debug!(task = %live.id, context = %live.context_id, "a task was accepted");
         match start {
             Start::With(job) => self.submit(*job, room),
-            Start::Begun(_, None) => {}
-            Start::Begun(control, Some(mut turn)) => {
+            Start::Begun(control, mut turn) => {
                 self.schedule.begun(task_key, control);
+                // Whoever has ended what ran here may not have known of it.
+                live.cut_off_late();
                 // Often it has only waited for its end to be stored.
                 if is_pending(turn.as_mut()).await {
                     tokio::spawn(turn);
@@ -131,6 +135,7 @@ impl Engine {
         served: &Served,
         message: &Message,
         at: Timestamp,
+        lease: &Lease,
     ) -> Result<(Arc<Live>, Bytes), Error> {
         let task = Task {
             id: message.task_id.clone(),
@@ -142,7 +147,7 @@ impl Engine {
         let event = StreamResponse::Task(task);
         let body = codec::encode(&event);
         let StreamResponse::Task(task) = event else { return Err(Error::internal()) };
-        let live = Live::fresh(call.scope.clone(), served.name.clone(), task, body.clone(), &self.hub.ties);
+        let live = Live::fresh(call.scope.clone(), served.name.clone(), task, body.clone(), lease, &self.hub.ties);
         Ok((Arc::new(live), body))
     }
 

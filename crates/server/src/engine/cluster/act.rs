@@ -69,8 +69,7 @@ impl Engine {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSES.1);
             if let Some(key) = &incoming.key
-                && let Some((task, from)) = self.store.find_key(&row.scope, key).await.map_err(|e| failed(&e))?
-                && let Some(again) = self.repeat(task, from).await?
+                && let Some(again) = self.said_before(&row.scope, key).await?
             {
                 return Ok(again);
             }
@@ -190,10 +189,10 @@ impl Engine {
         let claim = self.store.claim(row.key, row.epoch, lease, retry).await?;
         if let Claim::Taken(row) = &claim {
             // What was written meanwhile belongs to it.
-            self.catch_up(live, row.seq).await?;
-            if !live.open(row) {
+            let caught_up = self.catch_up(live, row.seq).await;
+            if caught_up.is_err() || !live.open(row) {
                 self.claimed_in_vain(row);
-                return Ok(Claim::Lost);
+                return caught_up.map(|()| Claim::Lost);
             }
         }
         Ok(claim)

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Cluster, fresh_node};
+use super::Cluster;
+use super::link::fresh_node;
 use crate::engine::Engine;
 use crate::engine::schedule::Stop;
 use crate::store::StoreError;
@@ -45,25 +46,22 @@ impl Engine {
     /// Shows that this node is alive. One that was not begins anew, under another name: what it held is for whoever
     /// takes it up.
     pub(super) async fn beat(&self, cluster: &Cluster) -> Result<(), StoreError> {
-        let (ttl, node, began) = (self.options.lease_ttl, cluster.node(), Instant::now());
+        let (ttl, mut node, mut began) = (self.options.lease_ttl, cluster.node(), Instant::now());
         let pulse = &cluster.link.pulse;
         let was_alive = cluster.shared().beat(&node, ttl).await?;
         if cluster.left.is_cancelled() || (was_alive && pulse.renew(began, ttl)) {
             return Ok(());
         }
-        let mut began = began;
         if pulse.life() > 0 {
             tracing::warn!(%node, "this node was not heard of in time: its turns are left to others, and it begins anew");
             cluster.metrics.lost.inc();
             pulse.end_now();
             self.end_all();
             cluster.shared().leave(&node).await?;
-            let node = fresh_node();
-            began = Instant::now();
+            (node, began) = (fresh_node(), Instant::now());
             cluster.shared().beat(&node, ttl).await?;
-            *cluster.node.lock() = node;
         }
-        pulse.begin(began, ttl);
+        cluster.link.begin(node, began, ttl);
         cluster.stir();
         Ok(())
     }

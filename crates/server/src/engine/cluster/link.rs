@@ -10,19 +10,55 @@ use tokio::time::Instant;
 
 use crate::bus::Hint;
 use crate::map::Map;
-use crate::store::{Node, Seq, TaskKey};
+use crate::store::{Node, Seq, TaskKey, TaskRow};
 
 /// Between a node and the tasks it writes.
 pub(crate) struct Link {
     pub(crate) pulse: Pulse,
     pub(crate) outbox: Outbox,
+    /// This node, in its present life.
+    node: Mutex<Node>,
 }
 
 impl Link {
     pub(super) fn new() -> Self {
-        Self { pulse: Pulse::new(), outbox: Outbox::default() }
+        Self { pulse: Pulse::new(), outbox: Outbox::default(), node: Mutex::new(fresh_node()) }
+    }
+
+    /// This node, in its present life.
+    pub(crate) fn node(&self) -> Node {
+        self.node.lock().clone()
+    }
+
+    /// Begins another life under this name. Nobody sees one without the other.
+    pub(super) fn begin(&self, node: Node, at: Instant, ttl: Duration) {
+        let mut name = self.node.lock();
+        *name = node;
+        self.pulse.begin(at, ttl);
+    }
+
+    /// The life in which the holder of a lease may write: this one, if it is this node or nobody.
+    pub(crate) fn life_of(&self, holder: &str) -> u64 {
+        let name = self.node.lock();
+        if holder.is_empty() || *holder == **name { self.pulse.life() } else { NO_LIFE }
+    }
+
+    /// The same for whoever holds the lease of a task.
+    pub(crate) fn life_under(&self, row: &TaskRow) -> u64 {
+        match &row.writer {
+            Some(writer) => self.life_of(writer),
+            None if row.leased => NO_LIFE,
+            None => self.life_of(""),
+        }
     }
 }
+
+pub(super) fn fresh_node() -> Node {
+    uuid::Uuid::new_v4().to_string().into()
+}
+
+/// Before the first life; in it, nothing is written.
+const NO_LIFE: u64 = 0;
 
 /// Whether the leases of this node are good, as far as it can know by its own clock.
 ///
@@ -40,7 +76,7 @@ pub(crate) struct Pulse {
 
 impl Pulse {
     pub(super) fn new() -> Self {
-        Self { born: Instant::now(), until: AtomicU64::new(0), life: AtomicU64::new(0), begun: Notify::new() }
+        Self { born: Instant::now(), until: AtomicU64::new(0), life: AtomicU64::new(NO_LIFE), begun: Notify::new() }
     }
 
     fn millis(&self, at: Instant) -> u64 {

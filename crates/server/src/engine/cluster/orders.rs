@@ -1,13 +1,18 @@
 //! What other nodes ask of the tasks that this one runs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nuncio_protocol::{Message, codec};
+use tokio::time::Instant;
 
 use super::{Cluster, LOOK_EVERY};
 use crate::engine::live::{Incoming, Live};
 use crate::engine::{Engine, store_error};
 use crate::store::{AppendError, Letter, LetterId, Order, State, StoreError, TaskKey};
+
+/// For so long a lease may be without a turn: longer than the store is tried for, so that what is on its way arrives.
+const UNUSED: Duration = Duration::from_secs(60);
 
 impl Engine {
     /// Does what is asked, at a hint and once a second.
@@ -130,6 +135,27 @@ impl Engine {
             return Ok(());
         }
         cluster.shared().release(task, row.epoch).await
+    }
+
+    /// Leases of this node that nobody here knows of: the answer to a claim was lost, or a task was stored whose sender
+    /// heard that it could not be.
+    pub(in crate::engine) async fn give_up_unused(&self) -> Result<(), StoreError> {
+        let Some(cluster) = &self.cluster else { return Ok(()) };
+        let held = cluster.shared().held(&cluster.node()).await?;
+        let mut before = std::mem::take(&mut *cluster.unused.lock());
+        for (task, epoch) in held {
+            if self.schedule.control(task).is_some() || self.hub.get(task).is_some_and(|live| live.is_open()) {
+                continue;
+            }
+            let since = before.remove(&task).filter(|(under, _)| *under == epoch);
+            let (_, since) = since.unwrap_or_else(|| (epoch, Instant::now()));
+            cluster.unused.lock().insert(task, (epoch, since));
+            if since.elapsed() >= UNUSED {
+                tracing::warn!(task = task.0, "a task that nobody works on is taken up again");
+                self.give_up_idle(task).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The turn that held this lease is over. If its task rests, any node may begin the next one.

@@ -85,7 +85,7 @@ impl Live {
         if writer.open || state.is_terminal() {
             return Err(WriteError::Closed);
         }
-        (writer.open, writer.life) = (true, self.life());
+        (writer.open, writer.life) = (true, self.link.as_ref().map_or(0, |link| link.life_of("")));
         let written = self.write_locked(&mut writer, update, incoming);
         writer.open = false;
         written

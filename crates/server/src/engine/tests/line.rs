@@ -25,6 +25,8 @@ pub(super) enum Way {
     Open,
     /// Every call fails.
     Fails,
+    /// Tasks are made and claimed, but who asked for that hears that it failed.
+    Forgets,
     /// Nothing comes or goes until it is open again.
     Stands,
     /// Nothing ever comes or goes again: the node is dead.
@@ -36,6 +38,7 @@ pub(super) struct Line {
     way: AtomicU8,
     opened: Notify,
     lag: Duration,
+    slow: Mutex<Duration>,
     appends: Mutex<VecDeque<Append>>,
     news: Notify,
 }
@@ -47,6 +50,7 @@ impl Line {
             way: AtomicU8::new(Way::Open as u8),
             opened: Notify::new(),
             lag,
+            slow: Mutex::default(),
             appends: Mutex::default(),
             news: Notify::new(),
         });
@@ -63,7 +67,7 @@ impl Line {
     }
 
     pub(super) fn way(&self) -> Way {
-        [Way::Open, Way::Fails, Way::Stands, Way::Dead][usize::from(self.way.load(Ordering::SeqCst))]
+        [Way::Open, Way::Fails, Way::Forgets, Way::Stands, Way::Dead][usize::from(self.way.load(Ordering::SeqCst))]
     }
 
     /// Waits until something gets through, or does not.
@@ -71,8 +75,8 @@ impl Line {
         loop {
             let opened = self.opened.notified();
             match self.way() {
-                Way::Open => return Ok(()),
-                Way::Fails => return Err(StoreError::Failed { at: "the test".into(), what: "no line".into() }),
+                Way::Open | Way::Forgets => return Ok(()),
+                Way::Fails => return Err(no_line()),
                 Way::Stands => opened.await,
                 Way::Dead => std::future::pending().await,
             }
@@ -92,6 +96,22 @@ impl Line {
             let _ = self.pass().await;
         }
         answer
+    }
+
+    fn forget<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        if self.way() == Way::Forgets { Err(no_line()) } else { answer }
+    }
+
+    /// Tasks are made and claimed so much later than everything else is done.
+    pub(super) fn slow_down(&self, by: Duration) {
+        *self.slow.lock() = by;
+    }
+
+    async fn slowly(&self) {
+        let by = *self.slow.lock();
+        if !by.is_zero() && self.pass().await.is_ok() {
+            tokio::time::sleep(by).await;
+        }
     }
 
     async fn carry(self: Arc<Self>) {
@@ -115,6 +135,10 @@ impl Line {
     }
 }
 
+fn no_line() -> StoreError {
+    StoreError::Failed { at: "the test".into(), what: "no line".into() }
+}
+
 macro_rules! over_the_line {
     ($line:expr, $call:expr) => {{
         $line.there().await?;
@@ -126,7 +150,9 @@ macro_rules! over_the_line {
 #[async_trait]
 impl Store for Line {
     async fn create(&self, task: NewTask) -> Result<Created, StoreError> {
-        over_the_line!(self, self.inner.create(task))
+        self.slowly().await;
+        let made = over_the_line!(self, self.inner.create(task));
+        self.forget(made)
     }
 
     fn append(&self, append: Append) {
@@ -135,7 +161,9 @@ impl Store for Line {
     }
 
     async fn claim(&self, task: TaskKey, epoch: i64, lease: Lease, retry: bool) -> Result<Claim, StoreError> {
-        over_the_line!(self, self.inner.claim(task, epoch, lease, retry))
+        self.slowly().await;
+        let claimed = over_the_line!(self, self.inner.claim(task, epoch, lease, retry));
+        self.forget(claimed)
     }
 
     async fn abandoned(&self, node: &str, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
@@ -250,6 +278,10 @@ impl Shared for Line {
 
     async fn release(&self, task: TaskKey, epoch: i64) -> Result<(), StoreError> {
         over_the_line!(self, self.inner.release(task, epoch))
+    }
+
+    async fn held(&self, node: &Node) -> Result<Vec<(TaskKey, i64)>, StoreError> {
+        over_the_line!(self, self.inner.held(node))
     }
 
     async fn progress(&self, tasks: &[TaskKey]) -> Result<Vec<Progress>, StoreError> {

@@ -11,7 +11,7 @@ use crate::engine::hub::Hub;
 use crate::engine::live::{Live, Ties};
 use crate::engine::schedule::{Control, Full, Job, Room, Schedule};
 use crate::engine::share::PerCaller;
-use crate::store::{MemoryStore, Scope, Store, TaskKey};
+use crate::store::{Lease, MemoryStore, Scope, Store, TaskKey};
 
 const RUNNING: usize = 2;
 const QUEUED: usize = 6;
@@ -98,7 +98,8 @@ impl Rules {
     fn job_of(&mut self, caller: &str, context: u8) -> Job {
         self.last_key += 1;
         let task = Task { context_id: context_id(context), ..Task::default() };
-        let live = Arc::new(Live::fresh(scope_of(caller), "agent".into(), task, Bytes::new(), &self.hub.ties));
+        let (scope, lease) = (scope_of(caller), Lease { node: "".into() });
+        let live = Arc::new(Live::fresh(scope, "agent".into(), task, Bytes::new(), &lease, &self.hub.ties));
         live.stored(TaskKey(self.last_key), 1);
         let live = self.hub.insert(&live);
         Job { live, message: Message::default(), claimed: true, resumed: false, control: Control::new() }

@@ -213,6 +213,14 @@ impl Shared for MemoryStore {
         })
     }
 
+    async fn held(&self, node: &Node) -> Result<Vec<(TaskKey, i64)>, StoreError> {
+        self.write(|log| {
+            let leased = log.crew.iter().flat_map(|crew| crew.leases.values());
+            let held = leased.filter_map(|task| log.tasks.get(task)).filter(|entry| entry.node == *node);
+            held.map(|entry| (entry.row.key, entry.row.epoch)).collect()
+        })
+    }
+
     async fn progress(&self, tasks: &[TaskKey]) -> Result<Vec<Progress>, StoreError> {
         self.write(|log| {
             let of = |task: &TaskKey| {

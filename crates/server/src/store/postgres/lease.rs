@@ -176,6 +176,12 @@ pub(super) async fn nodes(pool: &Pool, at: &At) -> Result<Vec<Node>, StoreError>
     read::all(at, &rows, |row| Ok(unescape(row.try_get(0)?).into()))
 }
 
+pub(super) async fn held(pool: &Pool, at: &At, node: &Node) -> Result<Vec<(TaskKey, i64)>, StoreError> {
+    let sql = "SELECT key, epoch FROM task WHERE lease_node = $1 AND lease_node <> ''";
+    let rows = pool.rows(sql, &[&escape(node)]).await?;
+    read::all(at, &rows, |row| Ok((TaskKey(row.try_get(0)?), row.try_get(1)?)))
+}
+
 pub(super) async fn progress(pool: &Pool, at: &At, tasks: &[TaskKey]) -> Result<Vec<Progress>, StoreError> {
     let sql = "\
         SELECT t.key, t.epoch, t.seq, t.state, n.name IS NOT NULL FROM task AS t

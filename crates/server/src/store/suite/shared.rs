@@ -58,6 +58,9 @@ pub async fn the_writer_of_a_task_is_known(store: Arc<dyn Store>) {
     assert_eq!(row().await.writer.as_deref(), Some("n1"));
     assert_eq!(store.task(&alice(), &row().await.id).await.unwrap().unwrap(), row().await);
     assert_eq!(store.list(all(alice())).await.unwrap().tasks, [row().await]);
+    let held = async |node: &str| shared(&*store).held(&node.into()).await.unwrap();
+    assert_eq!(held("n1").await, [(task_key, 1)]);
+    assert!(held("n2").await.is_empty() && held("").await.is_empty());
     append(&*store, task_key, 2, |append| append.state = Some(WORKING)).await.unwrap();
     let progress = async || shared(&*store).progress(&[task_key, TaskKey(task_key.0 + 1_000)]).await.unwrap();
     let mut expected = Progress { task: task_key, epoch: 1, seq: 2, state: WORKING, alive: true };

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_protocol::TaskState;
+use nuncio_protocol::{Error, Message, TaskState};
 
-use super::super::kit::{Scripted, engine_with, options, tend};
+use super::super::kit::{Scripted, engine_with, tend};
 use super::super::line::{Line, Member, Way, Wire};
 use crate::agent::OnCrash;
-use crate::engine::{Engine, EngineOptions, Subscription};
+use crate::call::Call;
+use crate::engine::{Engine, EngineOptions, Handle, Subscription};
 use crate::store::{MemoryStore, Seq};
 
 pub(super) use super::super::kit::{
-    a_while, call, call_after, follow_up, get, message, say, send, send_in, settled, states,
+    a_while, call, call_after, follow_up, get, message, options, say, send, send_in, settled, states,
 };
 
 /// One server.
@@ -40,6 +41,10 @@ pub(super) struct Place {
     pub(super) store: Arc<MemoryStore>,
     pub(super) wire: Arc<Wire>,
     pub(super) on_crash: OnCrash,
+    /// Whether turns begin before their tasks are stored.
+    pub(super) pure: bool,
+    /// How long a question to the store is under way.
+    pub(super) lag: Duration,
     pub(super) options: EngineOptions,
 }
 
@@ -49,6 +54,8 @@ impl Place {
             store: Arc::new(MemoryStore::shared()),
             wire: Arc::default(),
             on_crash: OnCrash::Fail,
+            pure: false,
+            lag: Duration::from_millis(1),
             options: options(),
         }
     }
@@ -58,8 +65,8 @@ impl Place {
     }
 
     pub(super) async fn server_with(&self, options: EngineOptions) -> Server {
-        let (line, bus) = (Line::to(&self.store, Duration::from_millis(1)), self.wire.join());
-        let agent = Scripted::new(self.on_crash);
+        let (line, bus) = (Line::to(&self.store, self.lag), self.wire.join());
+        let agent = Scripted::with(self.on_crash, self.pure);
         let options = EngineOptions { bus: Some(bus.clone()), ..options };
         let engine = engine_with(&agent, line.clone(), options);
         engine.recover().await.unwrap();
@@ -83,6 +90,11 @@ pub(super) async fn read_all(reader: &mut Subscription) -> Vec<Seq> {
         seen.extend(batch.drain(..).map(|event| event.seq));
     }
     seen
+}
+
+/// The same message again has the same key.
+pub(super) async fn say_with_key(engine: &Arc<Engine>, message: Message) -> Result<Handle, Error> {
+    say(engine, &Call { idempotency_key: Some("k".into()), ..call() }, message).await
 }
 
 /// Longer than a lease, and than anybody takes to notice that it is over.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_protocol::TaskState;
+use nuncio_protocol::{ErrorKind, Message, TaskState};
 
 use super::super::line::Way;
 use super::kit::*;
@@ -128,4 +128,91 @@ async fn a_short_silence_changes_nothing() {
     }
     assert_eq!(settled(&task).await, TaskState::Completed);
     assert_eq!((one.begun(), two.begun()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_was_stored_in_the_next_life_of_its_node_is_not_held_on_to() {
+    let place = Place { pure: true, ..Place::new() };
+    let [one, two] = place.servers().await;
+    one.line.set(Way::Stands);
+    one.line.slow_down(Duration::from_secs(3));
+    let engine = one.engine.clone();
+    let sending = tokio::spawn(async move { send(&engine, "hold").await });
+    a_lease().await;
+    let before = one.engine.node();
+    one.line.set(Way::Open);
+    let task = sending.await.unwrap();
+    assert_ne!(one.engine.node(), before, "it lives again");
+    // Long before its turn would be timed out.
+    let end = tokio::time::timeout(Duration::from_secs(5), task.settled()).await;
+    let end = end.expect("whoever waits here hears how it ends elsewhere").unwrap().task().unwrap();
+    assert_eq!(end.status.state, TaskState::Failed);
+    a_while().await;
+    assert!(one.engine.is_idle() && two.engine.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_not_alive_begins_nothing_and_keeps_its_places() {
+    let place = Place { pure: true, ..Place::new() };
+    let [one, two] = place.servers().await;
+    one.line.set(Way::Fails);
+    a_lease().await;
+    for _ in 0..5 {
+        let refused = say(&one.engine, &call(), message("hold")).await.map(drop).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Unavailable);
+        assert!(one.engine.is_idle());
+    }
+    one.line.set(Way::Open);
+    a_lease().await;
+    for engine in [&one.engine, &two.engine] {
+        assert_eq!(settled(&send(engine, "text").await).await, TaskState::Completed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_answer_is_lost_is_found_again() {
+    let place = Place { on_crash: OnCrash::Retry { max: 9 }, ..Place::new() };
+    let [one, two] = place.servers().await;
+    let task = send(&one.engine, "sleep:20000 text").await;
+    a_while().await;
+    two.line.set(Way::Forgets);
+    one.die();
+    a_lease().await;
+    assert_eq!(two.begun(), 0, "its claim is not known here");
+    two.line.set(Way::Open);
+    let waits = two.engine.subscribe(&call_after(Some(0)), task.task_id(), Close::WhenOver, Over::Show).await;
+    read_all(&mut waits.unwrap()).await;
+    assert_eq!(get(&two.engine, task.task_id()).await.status.state, TaskState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_task_whose_answer_is_lost_is_found_by_its_key_and_runs() {
+    for pure in [false, true] {
+        let place = Place { on_crash: OnCrash::Retry { max: 9 }, pure, ..Place::new() };
+        let [one, two] = place.servers().await;
+        one.line.set(Way::Forgets);
+        say_with_key(&one.engine, message("text")).await.map(drop).unwrap_err();
+        one.line.set(Way::Open);
+        let again = say_with_key(&two.engine, message("text")).await.unwrap();
+        assert_eq!(settled(&again).await, TaskState::Completed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_message_of_a_task_is_known_again() {
+    let place = Place { lag: Duration::from_millis(10), ..Place::new() };
+    let [one, two] = place.servers().await;
+    let task = send(&one.engine, "ask").await;
+    assert_eq!(settled(&task).await, TaskState::InputRequired);
+    let last = Message { task_id: task.task_id().clone(), ..message("fail") };
+    let (engine, again) = (two.engine.clone(), last.clone());
+    let repeated = tokio::spawn(async move { say_with_key(&engine, again).await });
+    // It has asked for the key, and asks for the task next.
+    tokio::time::sleep(Duration::from_millis(18)).await;
+    two.line.set(Way::Stands);
+    let said = say_with_key(&one.engine, last).await.unwrap();
+    assert!(settled(&said).await.is_terminal());
+    two.line.set(Way::Open);
+    let repeated = repeated.await.unwrap().expect("it was said, and by whom does not matter");
+    assert_eq!(repeated.task_id(), task.task_id());
 }

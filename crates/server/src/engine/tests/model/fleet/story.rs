@@ -43,6 +43,11 @@ pub(super) enum Op {
         way: Way,
         time: u64,
     },
+    /// From now on, tasks are made and claimed so much later than everything else is done.
+    Slow {
+        node: usize,
+        time: u64,
+    },
     /// No hint comes or goes for so long.
     Deaf {
         node: usize,
@@ -68,7 +73,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (1..80_u64).prop_map(Pace::Slow),
         1 => (0..4_usize).prop_map(Pace::Leaves),
     ];
-    let way = prop_oneof![Just(Way::Fails), Just(Way::Stands)];
+    let way = prop_oneof![Just(Way::Fails), Just(Way::Forgets), Just(Way::Stands)];
     // Shorter and longer than a lease.
     let time = || prop_oneof![1..200_u64, 200..2_500_u64, 2_500..9_000_u64];
     prop_oneof![
@@ -85,6 +90,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (1_000..30_000_u64).prop_map(Op::Sleep),
         3 => Just(Op::Yield),
         2 => (node(), way, time()).prop_map(|(node, way, time)| Op::Line { node, way, time }),
+        1 => (node(), 0..200_u64).prop_map(|(node, time)| Op::Slow { node, time }),
         2 => (node(), time()).prop_map(|(node, time)| Op::Deaf { node, time }),
         1 => node().prop_map(|node| Op::Kill { node }),
         1 => (node(), 0..1_000_u64).prop_map(|(node, time)| Op::Drain { node, time }),

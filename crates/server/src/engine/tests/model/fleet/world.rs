@@ -17,7 +17,7 @@ use super::super::world::{End, Reader};
 use super::story::Op;
 use crate::agent::OnCrash;
 use crate::engine::{Close, Engine, EngineOptions, Over, Subscription};
-use crate::store::{MemoryStore, Scope, Store, TaskRow};
+use crate::store::{ListQuery, MemoryStore, Scope, Store, TaskRow};
 
 /// One node, from its start to its end.
 pub(super) struct Node {
@@ -108,6 +108,7 @@ impl World {
             Op::Sleep(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
             Op::Yield => tokio::task::yield_now().await,
             Op::Line { node, way, time } => self.line(node, way, time),
+            Op::Slow { node, time } => self.at(node).line.slow_down(Duration::from_millis(time)),
             Op::Deaf { node, time } => {
                 let bus = self.at(node).bus.clone();
                 bus.cut(true);
@@ -288,12 +289,20 @@ impl World {
     }
 
     async fn restless(&self) -> Vec<(TaskId, u8)> {
-        let mut found = Vec::new();
-        let tasks = self.told.lock().tasks.clone();
-        for task in tasks {
-            found.extend(self.row(&task).await.filter(|row| row.state.is_active()).map(|row| (task, row.state.0)));
-        }
-        found
+        let query = ListQuery {
+            scope: Scope::default(),
+            context_id: None,
+            state: None,
+            since: None,
+            after: None,
+            limit: 1_000,
+        };
+        let page = self.store.list(query).await.unwrap();
+        page.tasks
+            .into_iter()
+            .filter(|row| row.state.is_active() || row.writer.is_some())
+            .map(|row| (row.id, row.state.0))
+            .collect()
     }
 
     /// Lets go of every reader.
