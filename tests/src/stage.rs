@@ -54,9 +54,10 @@ impl Stage {
     /// Processes that work in the workspace.
     pub fn processes(&self) -> Vec<String> {
         let folder = self.workspace.path();
-        let works_here =
-            |pid: &String| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder));
-        pids().filter(works_here).collect()
+        let link = |pid: &String, what: &str| std::fs::read_link(format!("/proc/{pid}/{what}"));
+        let works_here = |pid: &String| link(pid, "cwd").is_ok_and(|cwd| cwd.starts_with(folder));
+        // One that has ended keeps its folder for a moment, but not its program.
+        pids().filter(|pid| works_here(pid) && link(pid, "exe").is_ok()).collect()
     }
 
     /// Waits until a process works in the workspace.

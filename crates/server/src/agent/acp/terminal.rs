@@ -85,12 +85,15 @@ impl Terminals {
 
     /// Ends a command and forgets it.
     pub(crate) fn release(&self, id: &str) -> Result<(), Error> {
-        let removed = self.open.lock().terminals.remove(id);
-        // Whoever still waits for its end gets it; dropping the last holder ends it.
-        let terminal = removed.ok_or_else(|| Error::resource_not_found(Some(id.to_owned())))?;
+        let terminal = self.get(id)?;
         terminal.kill();
         let (printed, _) = terminal.output.lock().last(REMEMBERED);
         let mut open = self.open.lock();
+        // Whoever still waits for its end gets it; dropping the last holder ends it.
+        if open.terminals.remove(id).is_none() {
+            return Err(Error::resource_not_found(Some(id.to_owned())));
+        }
+        // At the same moment: what it printed can be asked for all the time.
         open.released.push_back((id.to_owned(), printed));
         if open.released.len() > MOST {
             open.released.pop_front();

@@ -100,6 +100,21 @@ async fn killing_ends_it_and_keeps_the_output() {
     assert_eq!(desk.terminals.printed(&id), None);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_terminal_printed_is_known_while_it_is_released() {
+    let desk = Arc::new(desk());
+    for _ in 0..20 {
+        let id = desk.terminals.create(&shell("echo up")).unwrap();
+        desk.terminals.get(&id).unwrap().ended().await;
+        let (there, name) = (desk.clone(), id.clone());
+        let releasing = tokio::task::spawn_blocking(move || there.terminals.release(&name).unwrap());
+        while !releasing.is_finished() {
+            assert_eq!(desk.terminals.printed(&id).as_deref(), Some("up\n"));
+        }
+        releasing.await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn nothing_outlives_the_terminals() {
     let desk = desk();
