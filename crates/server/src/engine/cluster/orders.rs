@@ -41,8 +41,12 @@ impl Engine {
                     }
                 }
                 Order::Deliver(task, id, letter) => {
-                    if cluster.letters.lock().insert(id) && !self.take_letter(cluster, task, id, letter).await? {
-                        cluster.letters.lock().remove(&id);
+                    if cluster.letters.lock().insert(id) {
+                        let taken = self.take_letter(cluster, task, id, letter).await;
+                        if !matches!(taken, Ok(true)) {
+                            cluster.letters.lock().remove(&id);
+                        }
+                        taken?;
                     }
                 }
             }

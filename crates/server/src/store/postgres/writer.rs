@@ -73,17 +73,20 @@ impl Writer {
         let mut left = Vec::new();
         loop {
             let started = Instant::now();
-            let error = match self.attempt(&mut batch, &mut left).await {
-                Ok(()) => {
+            // A server that is there and says nothing is as good as away.
+            let attempt = tokio::time::timeout(self.patience, self.attempt(&mut batch, &mut left)).await;
+            let (trouble, error) = match attempt {
+                Ok(Ok(())) => {
                     self.say_trouble(None);
                     if let Some(hook) = &self.on_commit {
                         hook(batch.written, started.elapsed());
                     }
                     return left;
                 }
-                Err(error) => error,
+                Ok(Err(error)) => (trouble(&error), self.at.sql(&error)),
+                Err(_) => (Trouble::Away, self.at.failed("the database does not answer")),
             };
-            match trouble(&error) {
+            match trouble {
                 Trouble::Away => {
                     batch.uncertain = true;
                     if let Some(link) = self.link.take() {
@@ -98,11 +101,10 @@ impl Writer {
                     return left;
                 }
                 Trouble::Wrong => {
-                    fail(batch, &self.at.sql(&error));
+                    fail(batch, &error);
                     return left;
                 }
             }
-            let error = self.at.sql(&error);
             self.say_trouble(Some(&error));
             if !pause.wait().await {
                 fail(batch, &error);
