@@ -103,6 +103,11 @@ pub enum OnCrash {
     Resume,
 }
 
+/// What an agent with a session of its own is told after a crash, before the message once more: nobody knows whether
+/// the message reached it.
+pub(crate) const AFTER_A_CRASH: &str =
+    "Continue where you were interrupted. If you had not begun, begin now. This was the request:";
+
 /// Why a turn failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -120,3 +120,51 @@ async fn only_so_many_programs_run_and_the_others_wait() {
     }
     stage.until_idle().await;
 }
+
+#[tokio::test]
+async fn what_is_printed_and_not_told_is_no_silence() {
+    let line = r#"{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"x"}}}"#;
+    let done = r#"{"type":"result","subtype":"success","is_error":false,"result":"Done.","session_id":"s"}"#;
+    let script = format!("for i in 1 2 3 4 5 6 7 8 9 10; do echo '{line}'; sleep 0.4; done; echo '{done}'");
+    let command = json!(["sh", "-c", script, "sh"]);
+    let stage = Stage::new("claude-code", &command, "store: memory\nsilence-timeout: 2s");
+    let told = run(&stage.server, "go").await;
+    assert_eq!(told.state, "COMPLETED", "{told:?}");
+}
+
+#[tokio::test]
+async fn a_program_that_has_answered_may_take_its_time_to_leave() {
+    let done = r#"{"type":"result","subtype":"success","is_error":false,"result":"Done.","session_id":"s"}"#;
+    let command = json!(["sh", "-c", format!("trap '' TERM; echo '{done}'; while :; do sleep 0.1; done"), "sh"]);
+    let stage = Stage::new("claude-code", &command, "store: memory\nsilence-timeout: 2s\nturn-timeout: 4s");
+    let told = run(&stage.server, "go").await;
+    assert_eq!(told.state, "COMPLETED", "{told:?}");
+    stage.until_idle().await;
+}
+
+#[tokio::test]
+async fn a_cancel_is_no_yes_to_what_a_program_asks() {
+    let script = "printf 'Delete everything? [Y/n] '; read answer; [ \"$answer\" = n ] || touch deleted; sleep 60";
+    let stage = Stage::shell(script, "store: memory");
+    let task = stage.server.send("go").await;
+    assert_eq!(state(&task), "INPUT_REQUIRED", "{task}");
+    stage.server.cancel(id(&task)).await;
+    stage.server.until(id(&task), "CANCELED").await;
+    stage.until_idle().await;
+    assert!(!stage.workspace.path().join("deleted").exists());
+}
+
+#[tokio::test]
+async fn what_a_program_left_behind_does_not_keep_its_turn_going() {
+    let stage = Stage::shell("(while :; do echo tick; sleep 0.3; done) & echo done; exit 0", "store: memory");
+    let told = run(&stage.server, "go").await;
+    assert_eq!(told.state, "COMPLETED", "{told:?}");
+    stage.until_idle().await;
+}
+
+#[tokio::test]
+async fn a_program_that_closes_its_output_may_go_on_to_its_end() {
+    let stage = Stage::shell("echo done; exec >&-; sleep 8; touch written; exit 0", "store: memory");
+    run(&stage.server, "go").await.completed("done\n");
+    assert!(stage.workspace.path().join("written").exists());
+}

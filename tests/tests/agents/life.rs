@@ -24,6 +24,27 @@ async fn a_killed_server_leaves_no_agent_behind_and_the_conversation_goes_on() {
     assert!(texts(&recall).concat().contains("number 7"), "{recall}");
 }
 
+/// A program that takes its time to read what it is asked, and writes down what it read.
+#[tokio::test]
+async fn what_a_program_had_not_read_when_the_server_died_reaches_it_later() {
+    let answer = r#"{"type":"result","subtype":"success","is_error":false,"result":"Done.","session_id":"s"}"#;
+    let init = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
+    let script = format!(
+        "sleep 1; while read -r line; do case $line in *'\"user\"'*) break;; esac; done; \
+         printf '%s\\n' \"$line\" >> prompts; echo '{init}'; echo '{answer}'"
+    );
+    let mut stage = Stage::new("claude-code", &json!(["sh", "-c", script, "sh"]), "");
+    let first = stage.server.send("hello").await;
+    assert_eq!(state(&first), "COMPLETED", "{first}");
+    let second = stage.server.send_params(at_once(in_context(&first["contextId"], "delete the branch"))).await;
+    stage.until_busy().await;
+    stage.server.kill();
+    stage.server.restart();
+    stage.server.until(id(&second), "COMPLETED").await;
+    let prompts = std::fs::read_to_string(stage.workspace.path().join("prompts")).unwrap();
+    assert!(prompts.lines().last().is_some_and(|prompt| prompt.contains("delete the branch")), "{prompts}");
+}
+
 #[tokio::test]
 async fn two_hundred_cancels_at_any_moment_end_once_and_leave_nothing() {
     let script = "trap '' TERM; (trap '' TERM; for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.02; done; sleep 60) & \

@@ -41,7 +41,7 @@ use super::process::environment::environment;
 use super::process::kin::Kin;
 use super::redact::redact;
 use super::workplace::Workplace;
-use super::{Agent, AgentError, Arrival, OnCrash, Pending, Session, Turn};
+use super::{AFTER_A_CRASH, Agent, AgentError, Arrival, OnCrash, Pending, Session, Turn};
 use crate::workspace::Workspace;
 
 /// What the agent may ask of the server.
@@ -229,9 +229,20 @@ impl AcpAgent {
         opened: Opened,
         workspace: &Workspace,
     ) -> Result<Vec<agent_client_protocol_schema::v1::ContentBlock>, AgentError> {
+        let mut blocks = self.blocks_of_message(turn, attached, opened, workspace).await?;
         if turn.resumed() {
-            return Ok(vec![prompt::text_block("Continue where you were interrupted.")]);
+            blocks.insert(0, prompt::text_block(AFTER_A_CRASH));
         }
+        Ok(blocks)
+    }
+
+    async fn blocks_of_message(
+        &self,
+        turn: &Turn,
+        attached: &Attached,
+        opened: Opened,
+        workspace: &Workspace,
+    ) -> Result<Vec<agent_client_protocol_schema::v1::ContentBlock>, AgentError> {
         if opened == Opened::Continued
             && let Some(Pending::Approval(decision)) = turn.answering()
         {

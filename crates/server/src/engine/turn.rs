@@ -152,6 +152,19 @@ impl Turn {
         self.control.stop.clone().cancelled_owned()
     }
 
+    /// The agent works, though there is nothing to tell of it: it is not silent.
+    pub fn sign_of_life(&self) {
+        self.control.sign_of_life();
+    }
+
+    /// Lets a program leave that has said how its turn ends: that takes none of the turn's time.
+    pub(crate) async fn off_the_clock<T>(&self, leaving: impl Future<Output = T>) -> T {
+        self.control.wait();
+        let left = leaving.await;
+        self.control.go_on();
+        left
+    }
+
     /// Answers with a piece of text.
     pub async fn text(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
         if let Some(opening) = self.presenter.opening() {

@@ -26,20 +26,15 @@ use nuncio_server::agent::{Agent, AgentError, Arrival, OnCrash, Turn};
 use nuncio_server::engine::roster::{Roster, Served};
 use nuncio_server::workspace::{Accepts, Workspaces};
 
-use crate::config::{AgentEntry, AgentKind, Config, PromptBy, Skill, Store, Variable};
+use crate::config::{AgentEntry, AgentKind, Config, PromptBy, Skill, Variable};
 
 /// So long a start waits for the card of an agent elsewhere.
 const INTRODUCTION: Duration = Duration::from_secs(2);
 
 /// The programs of the server with this configuration: the same after a restart, if its data is.
 pub(crate) fn kin(config: &Config) -> Kin {
-    match &config.store {
-        Store::Memory => Kin::new(&format!("{}:{}", std::process::id(), config.port)),
-        Store::Sqlite | Store::Postgres(_) => {
-            let folder = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
-            Kin::new(&folder.to_string_lossy())
-        }
-    }
+    let folder = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
+    Kin::new(&folder.to_string_lossy())
 }
 
 /// What is served, in a few words.

@@ -78,10 +78,11 @@ impl<'a> Run<'a> {
                 self.backlog.push_front(heard);
                 return Ok(self.stop(grace).await);
             }
+            self.turn.sign_of_life();
             let done = match heard.event {
                 Event::Gone(why) => return Ok(End::Gone(why)),
                 Event::Said(Incoming::Answer { id, result }) if id == self.prompt => {
-                    self.attached.cost = self.updates.cost;
+                    self.attached.cost = self.updates.cost();
                     return Ok(End::Answered(result));
                 }
                 Event::Said(Incoming::Notification { method, params }) if method == "session/update" => {

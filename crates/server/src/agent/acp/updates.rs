@@ -46,15 +46,15 @@ pub(crate) struct Updates {
     pub(crate) calls: Calls,
     /// The message that the last text belongs to.
     message: Option<MessageId>,
-    /// What the conversation cost before this turn, and so far.
+    /// What the conversation cost before this turn, and what the agent said in this turn that it costs so far.
     cost_before: Option<f64>,
-    pub(crate) cost: Option<f64>,
+    cost: Option<f64>,
 }
 
 impl Updates {
     pub(crate) fn new(root: &Path, cost: Option<f64>) -> Self {
         let (calls, message) = (Calls::default(), None);
-        Self { root: root.to_owned(), calls, message, cost_before: cost, cost }
+        Self { root: root.to_owned(), calls, message, cost_before: cost, cost: None }
     }
 
     /// Reads one update. What nobody knows is passed over. `printed` tells what a terminal printed.
@@ -126,6 +126,11 @@ impl Updates {
             self.cost_before.get_or_insert(cost.amount);
             self.cost = Some(cost.amount);
         }
+    }
+
+    /// What the conversation cost so far, as far as that is known.
+    pub(crate) fn cost(&self) -> Option<f64> {
+        self.cost.or(self.cost_before)
     }
 
     /// What the turn used, as far as the agent says: `told` is part of its answer to the prompt.

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::kin::{self, Kin};
 use super::lines::{LONGEST_LINE, Lines, Read};
@@ -23,6 +23,8 @@ use super::tail::Tail;
 
 /// How long output is read on after the program itself is gone: something it started may hold the pipe.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+/// And how much of it: no pipe holds more of what the program said itself.
+const LAST_BYTES: usize = 1 << 20;
 
 /// What to start.
 #[derive(Clone, Copy)]
@@ -37,7 +39,7 @@ pub(crate) struct Start<'a> {
 /// How long each step of ending a program may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// After its stdin was closed.
+    /// After its stdin was closed; none to leave it open.
     pub(crate) eof: Duration,
     /// After SIGTERM.
     pub(crate) term: Duration,
@@ -50,6 +52,11 @@ impl Patience {
     /// All steps within `time`, with room for the last one.
     pub(crate) fn within(time: Duration) -> Self {
         Self { eof: time / 5, term: time * 2 / 5 }
+    }
+
+    /// The same without an end of input before SIGTERM.
+    pub(crate) fn at_once(time: Duration) -> Self {
+        Self { eof: Duration::ZERO, term: time * 3 / 5 }
     }
 }
 
@@ -66,7 +73,8 @@ pub(crate) struct Child {
     /// Values that must not appear in what others read.
     secrets: Vec<String>,
     home: Option<String>,
-    gone: bool,
+    /// When the program is gone: until when its last words are waited for, and how much came of them.
+    gone: Option<(Instant, usize)>,
 }
 
 impl Child {
@@ -103,7 +111,7 @@ impl Child {
             stderr: tail,
             secrets: super::environment::secrets(start.environment),
             home: super::environment::home(start.environment),
-            gone: false,
+            gone: None,
         })
     }
 
@@ -121,17 +129,28 @@ impl Child {
 
     /// The same, and also when nothing comes for `pause` in the middle of a line.
     pub(crate) async fn read(&mut self, pause: Duration) -> io::Result<Read> {
-        if !self.gone {
+        if self.gone.is_none() {
             tokio::select! {
                 biased;
                 read = self.stdout.read(pause) => return read,
-                _ = self.process.wait() => self.gone = true,
+                _ = self.process.wait() => {}
             }
         }
-        match timeout(LAST_WORDS, self.stdout.read(pause)).await {
-            Ok(read) => read,
-            Err(_) => Ok(self.stdout.rest()),
+        let (until, came) = self.gone.get_or_insert_with(|| (Instant::now() + LAST_WORDS, 0));
+        if *came > LAST_BYTES {
+            return Ok(self.stdout.rest());
         }
+        let read = timeout_at(*until, self.stdout.read(pause)).await;
+        if let Ok(Ok(Read::Line(line))) = &read {
+            *came += line.len() + 1;
+        }
+        read.unwrap_or_else(|_| Ok(self.stdout.rest()))
+    }
+
+    /// Waits for the end of the program itself. It is asked nothing any more.
+    pub(crate) async fn exited(&mut self) {
+        self.close_input();
+        let _ = self.process.wait().await;
     }
 
     /// A line that was read already.
@@ -162,10 +181,13 @@ impl Child {
         self.stdin = None;
     }
 
-    /// Ends the program and everything that it started: end of input, then SIGTERM, then SIGKILL.
+    /// Ends the program and everything that it started: end of input if there is time for it, SIGTERM, SIGKILL.
     pub(crate) async fn end(&mut self, patience: Patience) -> Exit {
-        self.close_input();
-        let mut status = self.wait(patience.eof).await;
+        let mut status = None;
+        if !patience.eof.is_zero() {
+            self.close_input();
+            status = self.wait(patience.eof).await;
+        }
         if status.is_none() {
             self.signal(Signal::TERM);
             status = self.wait(patience.term).await;

@@ -15,7 +15,9 @@ use super::lines::Read;
 use super::report::{Dialect, File, Input, Launch, Order, Program, Report, Step};
 use crate::agent::redact::redact;
 use crate::agent::workplace::Workplace;
-use crate::agent::{Agent, AgentError, Approval, Arrival, OnCrash, Pending, Session, ToolCall, ToolStep, Turn};
+use crate::agent::{
+    AFTER_A_CRASH, Agent, AgentError, Approval, Arrival, OnCrash, Pending, Session, ToolCall, ToolStep, Turn,
+};
 use crate::workspace::{Attachment, Workspace};
 
 mod waiting;
@@ -68,9 +70,7 @@ impl ProcessAgent {
 
     /// What the program is asked to do.
     async fn order(&self, turn: &Turn, workspace: &Workspace, session: &Session) -> Result<Order, AgentError> {
-        let (prompt, attachments) = if turn.resumed() && session.native.is_some() {
-            ("Continue where you were interrupted.".to_owned(), Vec::new())
-        } else if let Some(Pending::Approval(decision)) = turn.answering() {
+        let (prompt, attachments) = if let Some(Pending::Approval(decision)) = turn.answering() {
             let approved = decision.is_some_and(|decision| decision.approved);
             let word = if approved { "approved. Go on." } else { "denied. Do not do it." };
             (format!("What you asked permission for is {word}"), Vec::new())
@@ -82,6 +82,7 @@ impl ProcessAgent {
             };
             (text, prompt.attachments)
         };
+        let prompt = if turn.resumed() { format!("{AFTER_A_CRASH}\n\n{prompt}") } else { prompt };
         Ok(Order {
             prompt,
             attachments: attachments.into_iter().map(file).collect(),
@@ -256,6 +257,7 @@ impl Drive<'_> {
                 () = stopped => return self.stop().await,
                 read = self.child.read(HESITATION) => read.map_err(unreadable)?,
             };
+            self.turn.sign_of_life();
             match read {
                 Read::Line(line) => self.take(&line),
                 Read::Pause => {
@@ -420,20 +422,33 @@ impl Drive<'_> {
     async fn stop(&mut self) -> Result<(), AgentError> {
         let mut out = Vec::new();
         self.dialect.interrupt(&mut out);
+        // Whoever cannot be told gets a signal at once. The end of its input might pass for a yes.
+        let patience = if out.is_empty() { Patience::at_once(self.grace) } else { Patience::within(self.grace) };
         for report in out {
             self.tell(report);
         }
-        self.child.end(Patience::within(self.grace)).await;
+        self.child.end(patience).await;
         Err(AgentError::Stopped)
     }
 
     /// Ends the program, and the turn as it said.
     async fn finish(&mut self) -> Result<Ended, AgentError> {
+        if self.verdict.is_none() {
+            // It may have closed its output before it is done.
+            let stopped = self.turn.cancelled();
+            tokio::select! {
+                () = self.child.exited() => {}
+                () = stopped => return self.stop().await.map(|()| Ended::Over),
+            }
+        }
         let stopped = self.turn.cancelled();
-        let exit = tokio::select! {
-            exit = self.child.end(Patience::DONE) => exit,
-            () = stopped => self.child.end(Patience::within(self.grace)).await,
+        let leaving = async {
+            tokio::select! {
+                exit = self.child.end(Patience::DONE) => exit,
+                () = stopped => self.child.end(Patience::within(self.grace)).await,
+            }
         };
+        let exit = if self.verdict.is_some() { self.turn.off_the_clock(leaving).await } else { leaving.await };
         if self.verdict.is_none() {
             let mut out = Vec::new();
             self.dialect.end(&exit, &mut out);

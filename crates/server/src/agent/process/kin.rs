@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub struct Kin {
     /// The same after a restart of the same server, so that what the last one left can be found.
     home: Arc<str>,
+    /// This process, so that what belongs to a server that still runs is left alone.
+    server: Arc<str>,
 }
 
 impl Kin {
@@ -35,19 +37,50 @@ impl Kin {
         use sha2::{Digest, Sha256};
         let digest = Sha256::digest(home.as_bytes());
         let short: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Self { home: short.into() }
+        Self { home: short.into(), server: this_process().into() }
     }
 
     /// A mark for one program.
     pub(crate) fn mark(&self) -> String {
-        format!("{}:{}", self.home, uuid::Uuid::new_v4().simple())
+        format!("{}:{}:{}", self.home, self.server, uuid::Uuid::new_v4().simple())
     }
 
-    /// Ends what an earlier server left running. Call it before the first program is started.
-    pub async fn end_orphans(&self) -> usize {
-        let mark = format!("{}:", self.home);
-        tokio::task::spawn_blocking(move || end_marked(&mark)).await.unwrap_or(0)
+    /// The same server, in a process that is no more.
+    #[cfg(test)]
+    pub(crate) fn before_a_restart(&self) -> Self {
+        Self { server: format!("{}-1", std::process::id()).into(), ..self.clone() }
     }
+
+    /// Ends what an earlier server left running. Call it before the first program is started. Other servers may have
+    /// their home in the same place.
+    pub async fn end_orphans(&self) -> usize {
+        let home = format!("{}:", self.home);
+        let is_orphan = move |mark: &str| {
+            let server = mark.strip_prefix(&*home).and_then(|rest| rest.split(':').next());
+            server.is_some_and(|server| !is_running(server))
+        };
+        tokio::task::spawn_blocking(move || end_all(is_orphan)).await.unwrap_or(0)
+    }
+}
+
+/// What tells this process from all others, also from a later one with the same number.
+fn this_process() -> String {
+    let pid = std::process::id();
+    format!("{pid}-{}", born(pid).unwrap_or_default())
+}
+
+/// Whether the process that calls itself so is still there.
+fn is_running(server: &str) -> bool {
+    let known = server.split_once('-').and_then(|(pid, born)| Some((pid.parse().ok()?, born)));
+    known.is_some_and(|(pid, then)| born(pid).is_some_and(|now| now == then))
+}
+
+/// When a process began, in the kernel's own count.
+fn born(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before may hold anything.
+    let fields = stat.rsplit_once(')')?.1;
+    fields.split_whitespace().nth(19).map(str::to_owned)
 }
 
 /// Sends a signal to a group; a group that is gone is fine.
@@ -62,9 +95,15 @@ pub(crate) fn end_marked(mark: &str) -> usize {
     if mark.is_empty() {
         return 0;
     }
+    end_all(|one| one.starts_with(mark))
+}
+
+/// The same for everything whose mark is one of these.
+#[cfg(target_os = "linux")]
+fn end_all(ends: impl Fn(&str) -> bool) -> usize {
     let mut ended = HashSet::new();
     for _ in 0..ROUNDS {
-        let found = marked(mark);
+        let found = marked(&ends);
         if found.is_empty() {
             break;
         }
@@ -87,9 +126,9 @@ fn gone(processes: &[(Pid, OwnedFd)]) {
     }
 }
 
-/// Ends those that carry `mark` now.
+/// Ends those that carry such a mark now.
 #[cfg(target_os = "linux")]
-fn marked(mark: &str) -> Vec<(Pid, OwnedFd)> {
+fn marked(ends: &impl Fn(&str) -> bool) -> Vec<(Pid, OwnedFd)> {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
@@ -98,7 +137,7 @@ fn marked(mark: &str) -> Vec<(Pid, OwnedFd)> {
         // Held before the look, so that the number cannot come to mean another process in between.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         let Ok(environment) = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())) else { continue };
-        if carries(&environment, mark) && pidfd_send_signal(&handle, Signal::KILL).is_ok() {
+        if carries(&environment, ends) && pidfd_send_signal(&handle, Signal::KILL).is_ok() {
             found.push((pid, handle));
         }
     }
@@ -106,17 +145,22 @@ fn marked(mark: &str) -> Vec<(Pid, OwnedFd)> {
 }
 
 #[cfg(target_os = "linux")]
-fn carries(environment: &[u8], mark: &str) -> bool {
+fn carries(environment: &[u8], is_such: &impl Fn(&str) -> bool) -> bool {
     let wanted = format!("{MARK}=");
     environment.split(|byte| *byte == 0).filter_map(|entry| entry.strip_prefix(wanted.as_bytes())).any(|value| {
         // A server inside an agent adds its own mark to the one that it has.
-        value.split(|byte| *byte == b' ').any(|one| one.starts_with(mark.as_bytes()))
+        value.split(|byte| *byte == b' ').filter_map(|one| std::str::from_utf8(one).ok()).any(is_such)
     })
 }
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn end_marked(_mark: &str) -> usize {
     let _ = ROUNDS;
+    0
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_all(_ends: impl Fn(&str) -> bool) -> usize {
     0
 }
 

@@ -92,10 +92,13 @@ async fn orphans_of_the_same_home_are_found_and_others_left_alone() {
         Child::start(Start { program: "sleep", args: &args, environment: &environment, cwd: Path::new("/") }, kin)
             .unwrap()
     };
-    let (mut left, mut kept) = (start(&mine), start(&other));
+    let (mut left, mut kept) = (start(&mine.before_a_restart()), start(&other));
+    let mut ours = start(&mine);
     let (left_pid, kept_pid) = (left.process.id().unwrap().to_string(), kept.process.id().unwrap().to_string());
     assert_eq!(mine.end_orphans().await, 1);
     assert_eq!(left.end(SHORT).await.signal, Some(9));
     assert!(!alive(&left_pid) && alive(&kept_pid));
+    assert!(ours.process.try_wait().unwrap().is_none(), "its server still runs");
+    ours.end(SHORT).await;
     kept.end(SHORT).await;
 }
