@@ -41,6 +41,7 @@ mod read;
 mod recover;
 pub mod roster;
 mod run;
+mod said;
 mod schedule;
 mod share;
 mod subscribe;

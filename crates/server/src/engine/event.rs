@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use nuncio_protocol::{Artifact, Message, Metadata, StreamResponse, TaskState, codec};
+use nuncio_protocol::{Artifact, Message, Metadata, StreamResponse, TaskState, codec, json};
 
 use crate::store::{LogEvent, Seq};
 
@@ -101,7 +101,20 @@ pub enum Update {
     },
 }
 
+/// On the status with which a task goes on to a message that waited: which one that is.
+pub(crate) const TURN: &str = "urn:nuncio:a2a:turn:v1";
+
 impl Update {
+    /// The task goes on with a message that waited. After a crash the log tells by this what was taken.
+    pub(super) fn next_turn(message: &Message) -> Self {
+        let turn = json!({ "messageId": message.message_id.as_str() });
+        Self::Status {
+            state: TaskState::Working,
+            message: None,
+            metadata: Metadata::from_iter([(TURN.to_owned(), turn)]),
+        }
+    }
+
     /// Whether the task is over with it.
     pub(super) fn ends_task(&self) -> bool {
         matches!(self, Self::Status { state, .. } if state.is_terminal())

@@ -82,7 +82,11 @@ impl Hub {
 
     /// Registers a task that was created just now.
     pub(crate) fn insert(self: &Arc<Self>, live: &Arc<Live>) -> Held {
-        self.tasks.lock().insert(live.key(), Arc::downgrade(live));
+        let before = self.tasks.lock().insert(live.key(), Arc::downgrade(live));
+        // Who found it in the store before this node heard that it is there opened it by itself, and is fed by nobody.
+        if let Some(before) = before.and_then(|weak| weak.upgrade()) {
+            before.lose();
+        }
         self.hold(live.clone())
     }
 

@@ -242,6 +242,11 @@ impl Live {
         let _ = self.form.set(form);
     }
 
+    /// How many messages wait for the turn.
+    pub(crate) fn waiting(&self) -> usize {
+        self.writer.lock().mailbox.len()
+    }
+
     /// Sets the messages that wait for the turn.
     pub(crate) fn set_mailbox(&self, messages: impl IntoIterator<Item = Message>) {
         self.writer.lock().mailbox = messages.into_iter().map(|message| (0, message)).collect();

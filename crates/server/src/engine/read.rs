@@ -163,6 +163,17 @@ impl Engine {
         Ok(())
     }
 
+    /// A task as it was when it had so many events.
+    pub(super) async fn task_at(&self, live: &Live, seq: Seq) -> Result<Fold, Error> {
+        let row = self.store.task_by_key(live.key()).await.map_err(|error| store_error(&error))?;
+        let mut row = row.ok_or_else(|| Error::task_not_found(live.id.as_str()))?;
+        row.seq = seq;
+        if row.snapshot_seq > seq {
+            (row.snapshot, row.snapshot_seq) = (None, 0);
+        }
+        self.fold(&row).await.map(|(fold, _)| fold).map_err(|error| store_error(&error))
+    }
+
     /// The sum of a task's events, from its last snapshot on.
     pub(super) async fn fold(&self, row: &TaskRow) -> Result<(Fold, Seq), StoreError> {
         let unreadable = |what: String| StoreError::Corrupt { at: format!("task {}", row.id), what };

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_protocol::{Message, Part, Role, Task, TaskState};
+use nuncio_protocol::{Message, Part, TaskState};
 use tokio_util::sync::CancellationToken;
 
 use super::event::Update;
@@ -109,6 +109,15 @@ impl Engine {
         Ok(false)
     }
 
+    /// Takes up a task that works and has no turn, for somebody who has more to say to it.
+    pub(super) async fn recover_now(self: &Arc<Self>, live: &Live) -> Result<(), StoreError> {
+        let epoch = self.store.task_by_key(live.key()).await?.map(|row| row.epoch);
+        if let Some(epoch) = epoch {
+            self.recover_one(live.key(), epoch).await?;
+        }
+        Ok(())
+    }
+
     async fn take_up(self: &Arc<Self>, row: &TaskRow, why: &str) -> Result<bool, StoreError> {
         if self.schedule.control(row.key).is_some() {
             return Ok(false);
@@ -129,31 +138,32 @@ impl Engine {
             return Ok(false);
         }
         let live = self.hub.hold(live.clone());
-        if row.leased { self.go_on(live, row, why).await } else { Ok(self.wait_again(live, row)) }
+        if row.leased { self.go_on(live, row, why).await } else { self.wait_again(live, row).await }
     }
 
     /// A task whose turn has not begun: it waits again, with every message that waited.
-    fn wait_again(self: &Arc<Self>, live: Held, row: &TaskRow) -> bool {
-        let mut waiting = unanswered(&live).into_iter();
-        let Some(first) = waiting.next() else { return false };
+    async fn wait_again(self: &Arc<Self>, live: Held, row: &TaskRow) -> Result<bool, StoreError> {
+        let mut waiting = self.unanswered(&live, row).await?.into_iter();
+        let Some(first) = waiting.next() else { return Ok(false) };
         match live.version().cmp(&(row.epoch, row.seq)) {
             Ordering::Equal if live.open(row) => {}
             // Another node has it, or had it: it is read anew the next time.
             Ordering::Less => {
                 live.lose();
-                return false;
+                return Ok(false);
             }
-            _ => return false,
+            _ => return Ok(false),
         }
         live.set_mailbox(waiting);
         self.run_again(live, first, false, false);
-        true
+        Ok(true)
     }
 
     /// A task whose turn was interrupted: its agent says what that means.
     async fn go_on(self: &Arc<Self>, live: Held, row: &TaskRow, why: &str) -> Result<bool, StoreError> {
         let on_crash = self.roster.get(&row.agent).map_or(OnCrash::Fail, |served| served.agent.on_crash());
         let retry = matches!(on_crash, OnCrash::Retry { .. });
+        let (message, waiting) = self.said(row).await?.split();
         let Claim::Taken(row) = self.store.claim(row.key, row.epoch, self.lease(), retry).await? else {
             return Ok(false);
         };
@@ -161,13 +171,13 @@ impl Engine {
             self.stranded.lock().insert(row.key, row.epoch);
             return Ok(false);
         }
-        live.set_mailbox([]);
+        live.set_mailbox(waiting);
         let again = match on_crash {
             OnCrash::Fail => false,
             OnCrash::Retry { max } => row.attempts <= max,
             OnCrash::Resume => true,
         };
-        match last_message(&live).filter(|_| again) {
+        match message.filter(|_| again) {
             Some(message) => self.run_again(live, message, true, on_crash == OnCrash::Resume),
             None => {
                 tracing::info!(task = %row.id, why, "a task is given up");
@@ -290,17 +300,4 @@ impl Engine {
             }
         }
     }
-}
-
-/// The caller's messages that the agent has not seen, of a task whose turn has not begun.
-pub(super) fn unanswered(live: &Live) -> Vec<Message> {
-    let is_user = |message: &&Message| message.role == Role::User;
-    let newest_first = |task: &Task| task.history.iter().rev().take_while(is_user).cloned().collect::<Vec<_>>();
-    let (mut messages, _) = live.read(newest_first);
-    messages.reverse();
-    messages
-}
-
-pub(super) fn last_message(live: &Live) -> Option<Message> {
-    live.read(|task| task.history.iter().rev().find(|message| message.role == Role::User).cloned()).0
 }

@@ -66,14 +66,16 @@ impl Engine {
         }
         control.begin();
         let mut turn = Turn::new(self.clone(), Arc::clone(&live), control.clone(), message, resumed);
+        let mut begin = Update::state(TaskState::Working);
         loop {
-            if control.why().is_none() && live.write(Update::state(TaskState::Working)).is_err() {
+            if control.why().is_none() && live.write(begin).is_err() {
                 break;
             }
             let outcome = self.call_agent(&live, &mut turn, &control).await;
             match close(&live, &mut turn, outcome) {
                 Ok(Some(message)) => {
                     control.begin();
+                    begin = Update::next_turn(&message);
                     turn.take(message);
                 }
                 Ok(None) => break,

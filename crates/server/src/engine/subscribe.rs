@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nuncio_protocol::{Error, ErrorKind, TaskId, TaskState, codec};
+use nuncio_protocol::{Error, ErrorKind, Task, TaskId, TaskState, codec};
 
 use super::event::{Event, Form};
 use super::hub::Held;
@@ -62,10 +62,16 @@ impl Subscription {
         Self { engine, source: Source::Live(live), cursor, close, first: None, came: None }
     }
 
-    /// Starts with the task as it is now; what follows is exactly what happens after.
-    pub(super) async fn with_snapshot(engine: Arc<Engine>, mut live: Held, close: Close) -> Result<Self, Error> {
+    /// Starts with the task as it is now, or as it was at the event `at` where that is long past; what follows is exactly
+    /// what happened after.
+    pub(super) async fn with_snapshot(
+        engine: Arc<Engine>,
+        mut live: Held,
+        at: Seq,
+        close: Close,
+    ) -> Result<Self, Error> {
         loop {
-            match Self::try_with_snapshot(&engine, &live, close).await {
+            match Self::try_with_snapshot(&engine, &live, at, close).await {
                 // Another node has taken the task over before this was stored.
                 Err(_) if engine.is_shared() && live.broken().is_some() => {
                     live = Box::pin(engine.reopen(&live)).await?;
@@ -75,13 +81,11 @@ impl Subscription {
         }
     }
 
-    async fn try_with_snapshot(engine: &Arc<Engine>, live: &Held, close: Close) -> Result<Self, Error> {
-        let (body, seq) = live.read(|task| {
-            let mut body = b"{\"task\":".to_vec();
-            codec::encode_into(task, &mut body);
-            body.push(b'}');
-            body
-        });
+    async fn try_with_snapshot(engine: &Arc<Engine>, live: &Held, at: Seq, close: Close) -> Result<Self, Error> {
+        let (mut body, mut seq) = live.read(shown);
+        if at < seq {
+            (body, seq) = (shown(engine.task_at(live, at).await?.task()), at);
+        }
         live.durable(seq).await.map_err(|error| append_error(&error))?;
         let first = Some(Arc::new(Event::new(seq, body.into())));
         let live = engine.hub.hold(Arc::clone(live));
@@ -145,10 +149,11 @@ impl Subscription {
             // What another node writes may be read from the store before it is known here: then it ends without an event.
             let moved = |committed, state| committed > cursor || (committed == cursor && close.applies(state));
             if let Err(error) = live.wait(moved).await {
-                if !self.engine.is_shared() {
+                let other = self.engine.hub.get(live.key()).filter(|other| !other.is_lost());
+                if !self.engine.is_shared() && other.is_none_or(|other| Arc::ptr_eq(&other, &live)) {
                     return Err(append_error(&error));
                 }
-                // Another node goes on with the task, and this reader with it.
+                // Another node goes on with the task, or its creator here, and this reader with it.
                 let held = Box::pin(self.engine.reopen(&live)).await?;
                 live = Arc::clone(&held);
                 self.source = Source::Live(held);
@@ -174,6 +179,14 @@ impl Subscription {
         self.cursor = into.last().map_or(self.cursor, |event| event.seq);
         Ok(true)
     }
+}
+
+/// A task as the first event of a stream.
+fn shown(task: &Task) -> Vec<u8> {
+    let mut body = b"{\"task\":".to_vec();
+    codec::encode_into(task, &mut body);
+    body.push(b'}');
+    body
 }
 
 impl Engine {
@@ -218,7 +231,7 @@ impl Engine {
         if rest_is_over && over == Over::Refuse && live.rests() {
             return Err(not_active().fact("taskId", id.as_str()));
         }
-        Subscription::with_snapshot(self.clone(), live, close).await
+        Subscription::with_snapshot(self.clone(), live, Seq::MAX, close).await
     }
 }
 

@@ -17,11 +17,17 @@ impl Engine {
         if self.is_shared() {
             return Box::pin(self.follow_up_anywhere(row, *incoming)).await;
         }
-        let live = self.open(row).await?;
+        let mut live = self.open(row).await?;
         self.check_idle(&live).await?;
+        self.check_next(&live)?;
+        if is_broken_off(&live) {
+            Box::pin(self.recover_now(&live)).await.map_err(|error| store_error(&error))?;
+            live = self.open(row).await?;
+        }
         let gate = live.gate.lock().await;
         let from = match live.deliver(incoming) {
             Ok(written) => written.map_err(|error| follow_up_error(&live, &error))?,
+            Err(_) if is_broken_off(&live) => return Err(busy_elsewhere()),
             Err(incoming) => self.next_turn(&live, incoming).await?,
         };
         live.durable(from).await.map_err(|error| append_error(&error))?;
@@ -29,7 +35,7 @@ impl Engine {
         Ok(Sent::Task(Handle::at(self.clone(), live, from)))
     }
 
-    /// Whether a task can have another turn.
+    /// Whether a task can have another message.
     pub(in crate::engine) fn check_next(&self, live: &Live) -> Result<(), Error> {
         let ((state, messages), _) = live.read(|task| (task.status.state, task.history.len()));
         if state.is_terminal() {
@@ -39,6 +45,13 @@ impl Engine {
             let text = "The task has all the messages it can hold: send a new one with its contextId and without its \
                         taskId";
             return Err(Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", live.id.as_str()));
+        }
+        let waiting = live.waiting();
+        if waiting >= self.options.per_caller.queued.unwrap_or(usize::MAX) {
+            return Err(no_room(&Full::Caller));
+        }
+        if waiting >= self.options.max_queued_turns {
+            return Err(no_room(&Full::Server));
         }
         Ok(())
     }
@@ -75,7 +88,7 @@ impl Engine {
         if self.claim(live, lease).await.map_err(|error| store_error(&error))? {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Unavailable, "The task is busy elsewhere: try again"))
+        Err(busy_elsewhere())
     }
 
     /// Claims a task as it is in memory and opens it. False when another node was first; then it is
@@ -97,6 +110,15 @@ impl Engine {
             Room::Later | Room::Anywhere => Self::no_lease(),
         }
     }
+}
+
+/// Whether the task works and nobody works on it: its turn could not be stored, and is still to be taken up again.
+fn is_broken_off(live: &Live) -> bool {
+    !live.is_open() && live.read(|task| matches!(task.status.state, TaskState::Submitted | TaskState::Working)).0
+}
+
+fn busy_elsewhere() -> Error {
+    Error::new(ErrorKind::Unavailable, "The task is busy elsewhere: try again")
 }
 
 pub(in crate::engine) fn check_follow_up(row: &TaskRow, message: &Message) -> Result<(), Error> {

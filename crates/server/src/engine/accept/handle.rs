@@ -100,7 +100,7 @@ impl Handle {
         if self.from == 1 {
             return Ok(Subscription::after(self.engine.clone(), self.hold(), 0, close));
         }
-        Subscription::with_snapshot(self.engine.clone(), self.hold(), close).await
+        Subscription::with_snapshot(self.engine.clone(), self.hold(), self.from, close).await
     }
 
     fn hold(&self) -> Held {

@@ -92,6 +92,7 @@ impl Engine {
     ) -> Result<Acted, Error> {
         let gate = live.gate.lock().await;
         if live.is_open() {
+            self.check_next(live)?;
             return match live.deliver(Box::new(incoming.clone())) {
                 Ok(Ok(seq)) => Ok(Acted::With(seq)),
                 // Over, or lost: the next look tells which.

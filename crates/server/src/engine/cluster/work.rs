@@ -12,7 +12,6 @@ use crate::engine::Engine;
 use crate::engine::accept::{Handle, Sent};
 use crate::engine::event::Update;
 use crate::engine::hub::Held;
-use crate::engine::recover::{last_message, unanswered};
 use crate::engine::schedule::{Job, Room};
 use crate::store::{Claim, StoreError, TaskKey, TaskRow};
 
@@ -123,7 +122,8 @@ impl Engine {
         let _gate = live.gate.lock().await;
         let Claim::Taken(row) = self.claim_row(&live, row, self.lease()).await? else { return Ok(false) };
         cluster.waiting.lock().remove(&row.key);
-        let mut waiting = unanswered(&live).into_iter();
+        let waiting = self.unanswered(&live, &row).await.inspect_err(|_| self.claimed_in_vain(&row))?;
+        let mut waiting = waiting.into_iter();
         let Some(first) = waiting.next() else {
             self.end_interrupted(&live, TaskState::Failed, "The task has no message to answer").await;
             return Ok(false);
@@ -180,8 +180,9 @@ impl Engine {
         let _gate = live.gate.lock().await;
         let retry = matches!(on_crash, OnCrash::Retry { .. });
         let Claim::Taken(row) = self.claim_again(&live, row, self.lease(), retry).await? else { return Ok(false) };
-        live.set_mailbox([]);
-        match last_message(&live).filter(|_| again) {
+        let (message, waiting) = self.said(&row).await.inspect_err(|_| self.claimed_in_vain(&row))?.split();
+        live.set_mailbox(waiting);
+        match message.filter(|_| again) {
             Some(message) => {
                 tracing::info!(task = %row.id, "a task of a node that is gone is taken up");
                 let resumed = on_crash == OnCrash::Resume;

@@ -9,7 +9,8 @@ use nuncio_protocol::{ContextId, TaskId, TaskState};
 use super::kit::*;
 use super::shaky::Shaky;
 use crate::agent::OnCrash;
-use crate::engine::EngineOptions;
+use crate::engine::{EngineOptions, Manners};
+use crate::present::Style;
 use crate::store::{Lease, MemoryStore, NewTask, Scope, State, Store};
 
 fn one_at_a_time() -> EngineOptions {
@@ -185,4 +186,70 @@ async fn who_waits_for_a_task_that_another_node_takes_hears_it() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(engine.is_idle());
     assert_eq!(states(&*store, working.task_id()).await, before, "nothing is written under an old lease");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_said_to_a_working_task_has_its_turn_after_a_crash() {
+    for on_crash in [OnCrash::Resume, OnCrash::Retry { max: 3 }] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let first = engine(&Scripted::new(on_crash), store.clone());
+        let task = send(&first, "sleep:50 text").await;
+        for script in ["status sleep:1000", "think", "usage"] {
+            follow_up(&first, task.task_id(), script).await.unwrap();
+        }
+        a_while().await;
+        // The second message is being worked on.
+        let agent = Scripted::new(on_crash);
+        let next = engine(&agent, store.clone());
+        next.recover().await.unwrap();
+        a_while().await;
+        assert_eq!(*agent.begun.lock(), ["status sleep:1000"], "{on_crash:?}: what was done is not done again");
+        // Another crash, in the middle of the turn that was taken up again.
+        let agent = Scripted::new(on_crash);
+        let last = engine(&agent, store);
+        last.recover().await.unwrap();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(*agent.begun.lock(), ["status sleep:1000", "think", "usage"], "{on_crash:?}");
+        assert_eq!(get(&last, task.task_id()).await.status.state, TaskState::Completed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_answered_without_words_is_not_asked_again() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let manners = Manners { style: Style::IacCode, ..Manners::default() };
+    let options = || EngineOptions { manners, ..one_at_a_time() };
+    let first = engine_with(&Scripted::new(OnCrash::Fail), store.clone(), options());
+    let task = send(&first, "artifact:1").await;
+    assert_eq!(settled(&task).await, TaskState::InputRequired);
+    a_while().await;
+    send(&first, "hang").await;
+    follow_up(&first, task.task_id(), "artifact:2").await.unwrap();
+    let agent = Scripted::new(OnCrash::Fail);
+    let next = engine_with(&agent, store, EngineOptions { max_running_turns: 2, ..options() });
+    next.recover().await.unwrap();
+    a_while().await;
+    assert_eq!(*agent.begun.lock(), ["artifact:2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_for_a_turn_that_was_broken_off_waits_for_it() {
+    for (on_crash, end) in [(OnCrash::Fail, TaskState::Failed), (OnCrash::Retry { max: 1 }, TaskState::Completed)] {
+        let store = Shaky::start(Arc::new(MemoryStore::new()), Duration::from_millis(5));
+        let agent = Scripted::new(on_crash);
+        let engine = engine(&agent, store.clone());
+        let task = send(&engine, "sleep:50 text").await;
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        store.fill_up(1);
+        assert!(task.settled().await.is_err(), "the sender hears that it was not stored");
+        a_while().await;
+        let more = follow_up(&engine, task.task_id(), "status").await;
+        a_while().await;
+        let end_now = get(&engine, task.task_id()).await.status.state;
+        assert_eq!((end_now, more.is_ok()), (end, on_crash != OnCrash::Fail));
+        let begun = agent.begun.lock().clone();
+        let expected: &[&str] =
+            if more.is_ok() { &["sleep:50 text", "sleep:50 text", "status"] } else { &["sleep:50 text"] };
+        assert_eq!(begun, expected);
+    }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_protocol::{Role, TaskState};
+use nuncio_protocol::{Role, StreamResponse, TaskState, codec};
 
 use super::kit::*;
 use super::shaky::Shaky;
 use crate::agent::OnCrash;
-use crate::engine::{Close, EngineOptions, Over};
-use crate::store::{MemoryStore, Store};
+use crate::engine::{Close, EngineOptions, Over, PerCaller};
+use crate::store::{MemoryStore, Scope, Store};
 
 fn memory() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new())
@@ -166,4 +166,72 @@ async fn the_tree_of_an_answer_is_what_its_json_says() {
     assert_eq!(task.tree(&asked).unwrap().status.state, TaskState::InputRequired, "the task has moved on");
     let ended = answer.settled().await.unwrap();
     assert_eq!(answer.tree(&ended).unwrap(), ended.task().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streamed_follow_up_shows_all_of_its_turn_however_late_it_is_read() {
+    let engine = engine(&Scripted::new(OnCrash::Fail), memory());
+    let task = send(&engine, "text ask status text").await;
+    settled(&task).await;
+    let answer = follow_up(&engine, task.task_id(), "yes").await.unwrap();
+    assert_eq!(settled(&answer).await, TaskState::Completed);
+    let mut stream = answer.stream().await.unwrap();
+    let (first, mut events, mut batch) = (stream.first_seq(), Vec::new(), Vec::new());
+    while stream.next(&mut batch).await.unwrap() {
+        events.append(&mut batch);
+    }
+    let row = engine.store().task(&Scope::default(), task.task_id()).await.unwrap().unwrap();
+    let all = engine.store().events(row.key, first, 99, usize::MAX).await.unwrap();
+    assert!(all.len() >= 3, "{all:?}");
+    assert!(events[1..].iter().map(|event| event.seq).eq(all.iter().map(|event| event.seq)));
+    // The task as it was: with the answer, without what came of it.
+    let shown: StreamResponse = codec::decode(&events[0].body).unwrap();
+    let StreamResponse::Task(shown) = shown else { panic!("{shown:?}") };
+    assert!(!shown.status.state.is_terminal());
+    assert_eq!(shown.history.last().unwrap().text(), "yes");
+    assert_eq!(shown.artifacts.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_finds_a_task_before_its_sender_hears_of_it_reads_all_of_it() {
+    let store = Shaky::start(memory(), Duration::from_secs(1));
+    let engine = engine(&Scripted::new(OnCrash::Fail), store.clone());
+    let sender = tokio::spawn({
+        let engine = engine.clone();
+        async move { settled(&send(&engine, "sleep:5000 text").await).await }
+    });
+    // It is stored, and the answer is on its way.
+    tokio::time::sleep(Duration::from_millis(1250)).await;
+    let row = store.abandoned("another", 1).await.unwrap().remove(0);
+    let mut reader = engine.subscribe(&call(), &row.id, Close::WhenOver, Over::Show).await.unwrap();
+    let (mut events, mut batch) = (Vec::new(), Vec::new());
+    let read = async {
+        while reader.next(&mut batch).await.unwrap() {
+            events.append(&mut batch);
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), read).await.expect("the stream ends");
+    assert_eq!(sender.await.unwrap(), TaskState::Completed);
+    let last = store.task_by_key(row.key).await.unwrap().unwrap().seq;
+    assert_eq!(events.last().unwrap().seq, last);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_so_many_messages_wait_for_a_working_task() {
+    let per_caller = PerCaller { queued: Some(3), ..PerCaller::default() };
+    for options in [
+        EngineOptions { max_history: 4, ..options() },
+        EngineOptions { max_queued_turns: 3, ..options() },
+        EngineOptions { per_caller, ..options() },
+    ] {
+        let engine = engine_with(&Scripted::new(OnCrash::Fail), memory(), options);
+        let task = send(&engine, "sleep:1000").await;
+        a_while().await;
+        for _ in 0..3 {
+            follow_up(&engine, task.task_id(), "text").await.unwrap();
+        }
+        assert!(follow_up(&engine, task.task_id(), "text").await.is_err());
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(get(&engine, task.task_id()).await.history.len(), 4);
+    }
 }

@@ -41,7 +41,10 @@ impl Turn {
 
     /// Takes a message that arrived while the turn was busy with another.
     pub(crate) fn waiting_message(&self) -> Option<Message> {
-        self.live.oldest_message()
+        let message = self.live.oldest_message()?;
+        // One that cannot be written is noticed by the next who writes.
+        let _ = self.live.write(Update::next_turn(&message));
+        Some(message)
     }
 
     /// Of some metadata, what clients may see.

@@ -14,8 +14,8 @@ use crate::store::Store;
 async fn what_a_dead_node_ran_ends_as_its_agent_says() {
     for (on_crash, end, begun) in [
         (OnCrash::Fail, TaskState::Failed, 0),
-        (OnCrash::Retry { max: 1 }, TaskState::Completed, 1),
-        (OnCrash::Resume, TaskState::Completed, 1),
+        (OnCrash::Retry { max: 1 }, TaskState::Completed, 2),
+        (OnCrash::Resume, TaskState::Completed, 2),
     ] {
         let place = Place { on_crash, ..Place::new() };
         let [one, two, three] = place.servers().await;
