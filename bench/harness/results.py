@@ -26,7 +26,8 @@ class Results:
         self.every = {}
         for line in lines:
             if "meta" in line:
-                self.meta.update(line["meta"])
+                # A run in pieces is headed by its first: the others may have fewer contestants.
+                self.meta = {**line["meta"], **self.meta}
             else:
                 self.every.setdefault((line["name"], line["case"]), []).append(line)
         waited = lambda row: row.get("srv_wait_pct", 0) + row.get("gen_wait_pct", 0)

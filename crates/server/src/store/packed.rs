@@ -1,64 +1,20 @@
 //! Events packed into one piece, which is a row of a database or what is kept in memory: each behind its length in four
 //! bytes. Before the first there can be a snapshot, whose length has its highest bit set. Where the second bit is set,
-//! the ids of the task and of its context are one byte each: they are 29 % of what a short task has to say.
+//! what nearly every event says is shortened.
 
-use std::sync::LazyLock;
+mod short;
 
 use bytes::{Buf, BufMut, Bytes};
-use memchr::memmem::Finder;
-use memchr::{memchr2, memchr2_iter};
-use nuncio_protocol::{ContextId, TaskId};
 
 use super::{LogEvent, Seq};
+use short::full;
+pub(super) use short::{FullIds, Ids};
 
 /// Tells a snapshot from an event.
 const SNAPSHOT: u32 = 1 << 31;
 
-/// Says that ids are shortened.
+/// Says that ids and phrases are shortened.
 const SHORT: u32 = 1 << 30;
-
-/// What stands for the id of the task, and for that of its context: bytes that JSON never has, but in its strings, where
-/// they are escaped.
-const TASK: u8 = 1;
-const CONTEXT: u8 = 2;
-
-/// The end of a member's name before an id: `"id":"`, `"taskId":"`, `"contextId":"`.
-static NAME: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#"d":""#));
-
-/// The ids to be shortened.
-pub(super) struct Ids<'a> {
-    task: &'a [u8],
-    context: &'a [u8],
-}
-
-impl<'a> Ids<'a> {
-    pub(super) fn new(task: &'a TaskId, context: &'a ContextId) -> Self {
-        Self { task: task.as_str().as_bytes(), context: context.as_str().as_bytes() }
-    }
-
-    /// Puts a body behind what is there, with one byte for every id. False, and nothing, where that could not be undone.
-    fn shorten(&self, body: &[u8], into: &mut Vec<u8>) -> bool {
-        if memchr2(TASK, CONTEXT, body).is_some() {
-            return false;
-        }
-        let mut done = 0;
-        for name in NAME.find_iter(body) {
-            let start = name + NAME.needle().len();
-            let stands = |(id, _): &(&[u8], u8)| !id.is_empty() && body[start..].starts_with(id);
-            let found = [(self.task, TASK), (self.context, CONTEXT)].into_iter().find(stands);
-            // An id may look like a name itself.
-            let Some((id, mark)) = found.filter(|_| start >= done) else { continue };
-            into.extend_from_slice(&body[done..start]);
-            into.push(mark);
-            done = start + id.len();
-        }
-        into.extend_from_slice(&body[done..]);
-        true
-    }
-}
-
-/// The ids in full, for who reads what was shortened; none where nothing is.
-pub(super) type FullIds<'a> = Option<(&'a str, &'a str)>;
 
 /// Puts one event behind what is there.
 pub(super) fn pack(into: &mut Vec<u8>, event: &[u8], ids: Option<&Ids<'_>>) {
@@ -101,23 +57,6 @@ pub(super) fn snapshot_of(row: &[u8], ids: FullIds<'_>) -> Result<Bytes, CutOff>
 
 fn length(head: u32) -> Option<usize> {
     usize::try_from(head & !(SNAPSHOT | SHORT)).ok()
-}
-
-/// What was shortened as it was.
-fn full(short: &[u8], ids: FullIds<'_>) -> Result<Bytes, CutOff> {
-    let (task, context) = ids.ok_or(CutOff)?;
-    let id = |at: usize| if short[at] == TASK { task } else { context };
-    let marks = || memchr2_iter(TASK, CONTEXT, short);
-    // Exactly what it takes, since it may be kept for long.
-    let mut out = Vec::with_capacity(marks().fold(short.len(), |size, at| size - 1 + id(at).len()));
-    let mut done = 0;
-    for at in marks() {
-        out.extend_from_slice(&short[done..at]);
-        out.extend_from_slice(id(at).as_bytes());
-        done = at + 1;
-    }
-    out.extend_from_slice(&short[done..]);
-    Ok(out.into())
 }
 
 /// Packs events from number `seq` on into rows of at most `most` bytes each, unless one event alone is larger.
@@ -192,6 +131,7 @@ impl Found {
 
 #[cfg(test)]
 mod tests {
+    use nuncio_protocol::{ContextId, TaskId};
     use proptest::prelude::*;
 
     use super::*;

@@ -6,9 +6,11 @@
 //! ```
 //!
 //! The writer takes everything that waits and commits it at once, so full durability costs one sync
-//! per batch and not one per event. Reads see whatever was acknowledged before they began.
+//! per batch and not one per event. Another thread moves the write-ahead log into the file. Reads see
+//! whatever was acknowledged before they began.
 
 mod append;
+mod checkpoint;
 mod error;
 mod head;
 mod herald;
@@ -112,11 +114,13 @@ impl SqliteStore {
         let last_place = trim::last_place(&opened.writer).map_err(|error| at.sql(&error))?;
         let queue = Arc::new(Queue::new());
         let (done, over) = watch::channel(false);
-        let readers = Arc::new(Readers::new(opened.path, at.clone(), options.readers));
+        let readers = Arc::new(Readers::new(opened.path.clone(), at.clone(), options.readers));
         let finished = Arc::new(Finished::new(options.cache));
         let writer = Writer {
             db: opened.writer,
             at: at.clone(),
+            path: opened.path.clone(),
+            durability: options.durability,
             last_place,
             finished: finished.clone(),
             on_commit: options.on_commit,

@@ -193,7 +193,7 @@ pub(super) fn find_key(
 ) -> rusqlite::Result<Option<(TaskKey, Seq)>> {
     let mut select = db.prepare_cached(
         "SELECT used.task, used.seq FROM idempotency AS used
-         WHERE used.tenant = ?1 AND used.owner = ?2 AND used.key = ?3 AND used.at >= ?4
+         WHERE used.tenant = ?1 || '' AND used.owner = ?2 || '' AND used.key = ?3 AND used.at >= ?4
            AND EXISTS (SELECT 1 FROM task WHERE task.key = used.task)",
     )?;
     let found = select.query_row((&*scope.tenant, &*scope.owner, &*key.key, key.since), |row| {
@@ -210,7 +210,7 @@ pub(super) fn remember(
 ) -> rusqlite::Result<()> {
     let mut upsert = db.prepare_cached(
         "INSERT OR REPLACE INTO idempotency (tenant, owner, key, task, seq, at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+         VALUES (?1 || '', ?2 || '', ?3, ?4, ?5, ?6)",
     )?;
     upsert.execute((&*scope.tenant, &*scope.owner, &**key, task.0, number(seq), at))?;
     Ok(())

@@ -96,7 +96,8 @@ fn walk_sql(query: &ListQuery, walk: &Walk) -> (String, Vec<Value>) {
 /// Which index to walk and what must hold. Without statistics SQLite would only guess the index.
 fn conditions(query: &ListQuery, walk: &Walk, join: &str) -> (String, Vec<Value>) {
     let Walk { index, holds } = walk;
-    let mut sql = format!("INDEXED BY {index} {join} WHERE t.tenant = ? AND t.owner = ? AND {holds}");
+    // The empty texts: see `Hot::create`.
+    let mut sql = format!("INDEXED BY {index} {join} WHERE t.tenant = ? || '' AND t.owner = ? || '' AND {holds}");
     let mut values = scope(query);
     if let Some(context) = &query.context_id {
         sql.push_str(" AND t.context_id = ?");

@@ -11,6 +11,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0002_session.sql"),
     include_str!("migrations/0003_push.sql"),
     include_str!("migrations/0004_short.sql"),
+    include_str!("migrations/0005_phrases.sql"),
 ];
 
 /// The newest schema that this release knows.

@@ -95,12 +95,17 @@ fn writer(path: &Path, durability: Durability) -> rusqlite::Result<Connection> {
     db.pragma_update(None, "cell_size_check", true)?;
     // In KiB: holds the right-hand edges of all trees and the rows of many running tasks.
     db.pragma_update(None, "cache_size", -32_768)?;
-    // In pages: the writer itself moves the log into the file, so it moves only 4 MB at a time.
-    db.pragma_update(None, "wal_autocheckpoint", 1_000)?;
     // After a burst the log file shrinks to this again.
     db.pragma_update(None, "journal_size_limit", 64 << 20)?;
     db.set_prepared_statement_cache_capacity(64);
     migrate::migrate(&mut db)?;
+    Ok(db)
+}
+
+/// A connection that moves the log into the file as durably as the writer would.
+pub(super) fn mover(path: &Path, durability: Durability) -> rusqlite::Result<Connection> {
+    let db = Connection::open_with_flags(path, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
+    db.pragma_update(None, "synchronous", durability.pragma())?;
     Ok(db)
 }
 

@@ -230,6 +230,26 @@ async fn a_replay_starts_and_stops_anywhere() {
     }
 }
 
+/// What is written reaches the file beside the writing, and the write-ahead log begins anew.
+#[tokio::test]
+async fn the_write_ahead_log_stays_small() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let store = open(&path).unwrap();
+    let task = create(&store, "t").await;
+    let body = Bytes::from(vec![b'x'; 256 << 10]);
+    let size = |end: &str| std::fs::metadata(format!("{}{end}", path.display())).unwrap().len() >> 20;
+    for seq in 2..=400 {
+        append(&store, task, seq, |append| append.body = body.clone()).await.unwrap();
+        assert!(size("-wal") < 40, "{} MiB after {seq} events", size("-wal"));
+    }
+    assert!(size("") > 50, "only {} of 100 MiB are in the file", size(""));
+    drop(store);
+    assert!(!folder.path().join("log.db-wal").exists(), "one tidy file is left");
+    let found = open(&path).unwrap().events(task, 399, 9, usize::MAX).await.unwrap();
+    assert_eq!(found.last().map(|event| event.body.len()), Some(body.len()));
+}
+
 /// The files as a killed process leaves them: nothing is closed, and the write-ahead log is full.
 #[tokio::test]
 async fn whatever_was_confirmed_survives_a_crash() {

@@ -4,6 +4,7 @@ use crate::map::Map;
 use std::fs::File;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use super::head::Heads;
 use super::herald::Herald;
 use super::hot::Hot;
 use super::queue::Queue;
-use super::{OnCommit, append};
+use super::{Durability, OnCommit, append, checkpoint};
 
 /// Bounds the time that a batch takes, and with it how long the first in line waits for the last.
 const BATCH: usize = 1024;
@@ -172,6 +173,8 @@ enum Step {
 pub(super) struct Writer {
     pub(super) db: Connection,
     pub(super) at: At,
+    pub(super) path: PathBuf,
+    pub(super) durability: Durability,
     pub(super) last_place: i64,
     /// What readers take for unchangeable.
     pub(super) finished: Arc<Finished>,
@@ -186,12 +189,14 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn run(self) {
-        let Self { db, at, last_place, finished, on_commit, queue, done, herald, lock } = self;
+        let Self { mut db, at, path, durability, last_place, finished, on_commit, queue, done, herald, lock } = self;
         let _end = End { queue: queue.clone(), done, herald: herald.clone() };
-        match Batch::new(&db, at, last_place) {
+        let moving = checkpoint::begin(&mut db, path, durability);
+        match moving.and_then(|()| Batch::new(&db, at, last_place)) {
             Ok(batch) => Desk { batch, finished, on_commit, herald, failing: false }.serve(&queue),
             Err(error) => tracing::error!(%error, "the store cannot write"),
         }
+        let _ = checkpoint::end(&mut db);
         // Leaves one tidy file behind. Without it the next opening reads the log instead.
         let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         let _ = db.close();

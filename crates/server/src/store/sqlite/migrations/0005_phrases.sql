@@ -1,0 +1,2 @@
+-- In the same rows, phrases that nearly all events have in common may be one byte each. Rows from before stay as they
+-- are; a release that does not know of it must not open the file.
