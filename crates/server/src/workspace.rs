@@ -5,6 +5,7 @@
 //! from a thread that may.
 
 mod beneath;
+mod bounds;
 mod folder;
 mod media;
 pub mod parts;
@@ -12,6 +13,7 @@ pub mod parts;
 mod tests;
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use nuncio_protocol::{Metadata, Value};
 
@@ -19,6 +21,7 @@ pub use folder::{CwdHandle, Workspace};
 pub use parts::{Accepts, Attachment, Limits, PartError, Prompt, read_parts};
 
 use beneath::OpenError;
+use bounds::Bounds;
 
 /// The key of the metadata that asks for a folder: `{"path"}`, or the path alone.
 pub const WORKSPACE: &str = "urn:nuncio:a2a:workspace:v1";
@@ -59,8 +62,7 @@ impl WorkspaceError {
 #[derive(Clone, Debug)]
 pub struct Workspaces {
     default: PathBuf,
-    /// Free of links; the default folder is among them.
-    roots: Vec<PathBuf>,
+    bounds: Arc<Bounds>,
     create_missing: bool,
 }
 
@@ -72,7 +74,16 @@ impl Workspaces {
         for root in roots {
             all.push(configured(&root)?);
         }
-        Ok(Self { default, roots: all, create_missing: false })
+        let bounds = Arc::new(Bounds { roots: all, private: Vec::new() });
+        Ok(Self { default, bounds, create_missing: false })
+    }
+
+    /// Files and folders of the server itself: no caller gets to them, wherever the roots are. A root below such
+    /// a folder is none of it.
+    #[must_use]
+    pub fn private(mut self, private: Vec<PathBuf>) -> Self {
+        Arc::make_mut(&mut self.bounds).private = private;
+        self
     }
 
     /// Whether a folder that is missing is made, if it is below a root.
@@ -98,15 +109,24 @@ impl Workspaces {
     }
 
     fn hold(&self, real: PathBuf) -> Result<Workspace, WorkspaceError> {
-        if !self.allows(&real) {
-            return Err(WorkspaceError::refused(format!("{} is not below an allowed root", real.display())));
+        // Where agents work by default is for the configuration alone to say.
+        if real != self.default {
+            self.check(&real)?;
         }
         let name = real.display().to_string();
-        Workspace::hold(real).map_err(|error| WorkspaceError::refused(format!("{name}: {error}")))
+        let held = Workspace::hold(real, self.bounds.clone());
+        held.map_err(|error| WorkspaceError::refused(format!("{name}: {error}")))
     }
 
-    fn allows(&self, real: &Path) -> bool {
-        self.roots.iter().any(|root| real.starts_with(root))
+    fn check(&self, real: &Path) -> Result<(), WorkspaceError> {
+        let refused = |what: &str| Err(WorkspaceError::refused(format!("{} {what}", real.display())));
+        if !self.bounds.allow(real) {
+            return refused("is not below an allowed root");
+        }
+        if self.bounds.is_private(real) {
+            return refused("belongs to the server itself");
+        }
+        Ok(())
     }
 
     /// Makes the missing end of a path, after its existing part was found to be allowed.
@@ -117,6 +137,7 @@ impl Workspaces {
                 Err(OpenError::Missing) => continue,
                 real => real.map_err(|error| refused(&error))?,
             };
+            self.check(&real)?;
             let held = self.hold(real)?;
             let rest = path.strip_prefix(existing).map_err(|error| refused(&error))?;
             let dir = held.open_dir().map_err(|error| refused(&error))?;

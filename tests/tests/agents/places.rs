@@ -78,3 +78,66 @@ async fn a_request_may_name_a_workspace_below_the_roots_only() {
     }
     assert_eq!(server.count("FAILED").await, 0, "what is refused leaves no task");
 }
+
+/// A server whose own folder, configuration and keys are in the workspace.
+#[tokio::test]
+async fn what_is_the_servers_own_is_nobodys_workspace() {
+    let root = tempfile::tempdir().unwrap();
+    let here = root.path().canonicalize().unwrap();
+    let data = tempfile::tempdir_in(&here).unwrap();
+    let own = data.path().to_owned();
+    let at = |name: &str| here.join(name);
+    std::fs::write(at("note.txt"), "a note").unwrap();
+    std::fs::write(at("token"), "the-token-of-somebody-0123456789").unwrap();
+    std::fs::set_permissions(at("token"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    std::fs::create_dir(own.join("folder")).unwrap();
+    std::fs::write(own.join("key.json"), "the key").unwrap();
+    std::os::unix::fs::symlink(&own, at("link")).unwrap();
+    std::os::unix::fs::symlink(at("token"), at("link-to-token")).unwrap();
+    let command = json!(["sh", "-c", "pwd; echo \"$0\""]);
+    let token = at("token");
+    let yaml = format!(
+        "workspace: {}\nworkspace-create: true\nagent: generic\ncommand: {command}\ntoken-file: {}\n",
+        here.display(),
+        token.display()
+    );
+    std::fs::write(at("nuncio.yml"), yaml).unwrap();
+    let server = Server::start_at(data, &["--config", at("nuncio.yml").to_str().unwrap()], &[]);
+    let send = async |params: &nuncio_tests::Value| {
+        let request = server.rpc_request("SendMessage", params).bearer_auth("the-token-of-somebody-0123456789");
+        answer(request).await.1
+    };
+    let with_file = |path: &std::path::Path| {
+        let mut params = message("");
+        let url = format!("file://{}", path.display());
+        params["message"]["parts"] = json!([{ "text": "read" }, { "url": url, "mediaType": "text/plain" }]);
+        params
+    };
+    let good = send(&with_file(&at("note.txt"))).await;
+    assert!(texts(&good["result"]["task"]).concat().contains("a note"), "{good}");
+    let name = own.file_name().unwrap().to_str().unwrap();
+    for path in [
+        own.join("key.json"),
+        own.join("nuncio.db"),
+        at("link/key.json"),
+        at(&format!("link/../{name}/key.json")),
+        token,
+        at("link-to-token"),
+        at("nuncio.yml"),
+    ] {
+        let refused = send(&with_file(&path)).await;
+        let text = "A2A file URL part is outside the allowed workspace.";
+        assert_eq!(
+            (&refused["error"]["code"], &refused["error"]["message"]),
+            (&json!(-32602), &json!(text)),
+            "{path:?}"
+        );
+    }
+    for folder in [own.clone(), own.join("folder"), own.join("new"), at("link"), at("link/folder")] {
+        let mut params = message("hi");
+        params["metadata"] = json!({ "iac_code": { "cwd": folder } });
+        let refused = send(&params).await;
+        assert_eq!(refused["error"]["message"], "Invalid A2A workspace metadata.", "{folder:?}: {refused}");
+    }
+    assert!(!own.join("new").exists(), "nothing is made there either");
+}

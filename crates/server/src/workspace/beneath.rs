@@ -194,6 +194,19 @@ pub(super) fn make_folders(dir: impl AsFd, path: &Path) -> Result<(), OpenError>
     Ok(())
 }
 
+/// Where something lies that was opened by this path.
+#[cfg(target_os = "linux")]
+pub(super) fn place(file: &OwnedFd, _: &Path) -> io::Result<PathBuf> {
+    use std::os::fd::AsRawFd;
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Where something lies that was opened by this path.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn place(_: &OwnedFd, path: &Path) -> io::Result<PathBuf> {
+    std::fs::canonicalize(path)
+}
+
 /// What was opened, if it is a regular file.
 pub(super) fn regular(file: OwnedFd) -> Result<File, OpenError> {
     let stat = rustix::fs::fstat(&file)?;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags};
 
 use super::beneath::{self, Follow, OpenError};
+use super::bounds::Bounds;
 
 /// A folder that an agent may work in.
 ///
@@ -19,6 +20,7 @@ use super::beneath::{self, Follow, OpenError};
 pub struct Workspace {
     path: PathBuf,
     dir: Arc<OwnedFd>,
+    bounds: Arc<Bounds>,
 }
 
 impl fmt::Debug for Workspace {
@@ -29,9 +31,9 @@ impl fmt::Debug for Workspace {
 
 impl Workspace {
     /// Holds the folder at a path without links.
-    pub(super) fn hold(path: PathBuf) -> Result<Self, OpenError> {
+    pub(super) fn hold(path: PathBuf, bounds: Arc<Bounds>) -> Result<Self, OpenError> {
         let dir = beneath::open_real_folder(&path)?;
-        Ok(Self { path, dir: Arc::new(dir) })
+        Ok(Self { path, dir: Arc::new(dir), bounds })
     }
 
     /// Its absolute path, free of links when it was checked.
@@ -75,15 +77,10 @@ impl Workspace {
     /// Writes a file, which is made if it is missing, together with its folders.
     pub fn write(&self, path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
         // Nothing is cut off before it is known that this is a file, and a pipe must not block.
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let mode = Mode::from_raw_mode(0o666);
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let path = path.as_ref();
-        let file = match self.open(path, flags, mode) {
-            Err(OpenError::Missing) => {
-                let parent = self.relative(path).and_then(Path::parent).ok_or(OpenError::Missing)?;
-                beneath::make_folders(&self.dir, parent)?;
-                self.open(path, flags, mode)?
-            }
+        let file = match self.open(path, flags, Mode::empty()) {
+            Err(OpenError::Missing) => self.create(path, flags)?,
             opened => opened?,
         };
         let mut file = beneath::regular(file)?;
@@ -112,7 +109,34 @@ impl Workspace {
         beneath::regular(self.open(path, flags, Mode::empty())?)
     }
 
+    /// Makes a file and the folders that it is in, unless they would be in one of the server's own.
+    fn create(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
+        let parent = self.relative(path).and_then(Path::parent).ok_or(OpenError::Missing)?;
+        for existing in parent.ancestors() {
+            match self.open(existing, beneath::FOLDER, Mode::empty()) {
+                Err(OpenError::Missing) => {}
+                opened => {
+                    opened?;
+                    break;
+                }
+            }
+        }
+        beneath::make_folders(&self.dir, parent)?;
+        // A link to what is missing would have it made wherever it leads.
+        self.open(path, flags | OFlags::CREATE | OFlags::NOFOLLOW, Mode::from_raw_mode(0o666))
+    }
+
+    /// Opens what is in the folder and not the server's own.
     fn open(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, OpenError> {
+        let file = self.open_inside(path, flags, mode)?;
+        // Which links led to it is known only now.
+        match self.bounds.is_private(&beneath::place(&file, &self.path.join(path))?) {
+            true => Err(OpenError::Outside),
+            false => Ok(file),
+        }
+    }
+
+    fn open_inside(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, OpenError> {
         if let Some(relative) = self.relative(path) {
             match beneath::open(self.dir.as_fd(), relative, flags, mode, Follow::Inside) {
                 // Perhaps an absolute link that does stay inside.

@@ -7,6 +7,7 @@ mod parts;
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode};
@@ -79,9 +80,10 @@ impl Tree {
                     fs::rename(&next, &flip).expect("exchanged");
                 }
             });
-            let done = work();
+            // The other thread ends also when the work fails.
+            let done = catch_unwind(AssertUnwindSafe(work));
             stop.store(true, Ordering::Relaxed);
-            done
+            done.unwrap_or_else(|failed| resume_unwind(failed))
         })
     }
 }

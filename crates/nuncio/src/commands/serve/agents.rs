@@ -1,6 +1,6 @@
 //! The agents that a configuration asks for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +30,9 @@ use crate::config::{AgentEntry, AgentKind, Config, PromptBy, Skill, Variable};
 
 /// So long a start waits for the card of an agent elsewhere.
 const INTRODUCTION: Duration = Duration::from_secs(2);
+
+const NO_ACP_COMMAND: &str = "an ACP agent needs a command: nuncio serve --agent acp -- gemini --acp";
+const NO_ADDRESS: &str = "an upstream agent needs an address: nuncio serve --agent upstream --upstream https://…";
 
 /// The programs of the server with this configuration: the same after a restart, if its data is.
 pub(crate) fn kin(config: &Config) -> Kin {
@@ -118,7 +121,7 @@ async fn build(config: &Config, entry: &AgentEntry, kin: &Kin) -> Result<Arc<dyn
 
 fn acp(config: &Config, entry: &AgentEntry, kin: &Kin) -> Result<Arc<dyn Agent>, String> {
     if entry.command.is_empty() {
-        return Err("an ACP agent needs a command: nuncio serve --agent acp -- gemini --acp".into());
+        return Err(NO_ACP_COMMAND.into());
     }
     let workplace = workplace(config, entry, Accepts { images: true, ..accepts(config) })?;
     Ok(Arc::new(AcpAgent::new(AcpOptions {
@@ -133,17 +136,21 @@ fn acp(config: &Config, entry: &AgentEntry, kin: &Kin) -> Result<Arc<dyn Agent>,
 
 /// The agent behind another address. Its card is waited for a moment; a server without it starts all the same.
 async fn upstream(entry: &AgentEntry) -> Result<Arc<dyn Agent>, String> {
-    let Some(url) = &entry.upstream else {
-        return Err("an upstream agent needs an address: nuncio serve --agent upstream --upstream https://…".into());
-    };
-    let options = match &entry.upstream_token {
-        Some(token) => nuncio_client::Options::bearer(token.expose()),
-        None => nuncio_client::Options::default(),
-    };
+    let (url, options) = upstream_of(entry)?;
     let agent = UpstreamAgent::new(url, options).map_err(|error| format!("upstream: {error}"))?;
     let agent = Arc::new(agent);
     agent.clone().introduce(INTRODUCTION).await;
     Ok(agent)
+}
+
+/// Where that agent is, and how to come in there.
+pub(crate) fn upstream_of(entry: &AgentEntry) -> Result<(&str, nuncio_client::Options), String> {
+    let url = entry.upstream.as_deref().ok_or(NO_ADDRESS)?;
+    let options = match &entry.upstream_token {
+        Some(token) => nuncio_client::Options::bearer(token.expose()),
+        None => nuncio_client::Options::default(),
+    };
+    Ok((url, options))
 }
 
 fn process_options(config: &Config, entry: &AgentEntry, kin: &Kin, accepts: Accepts) -> Result<ProcessOptions, String> {
@@ -187,6 +194,22 @@ fn program(config: &Config, entry: &AgentEntry) -> Result<Arc<dyn Program>, Stri
     })
 }
 
+/// The program that an agent runs, if it runs one.
+pub(crate) fn program_of(config: &Config, entry: &AgentEntry) -> Result<Option<String>, String> {
+    let usual = match entry.kind {
+        AgentKind::Demo | AgentKind::Upstream => return Ok(None),
+        AgentKind::Acp if entry.command.is_empty() => return Err(NO_ACP_COMMAND.into()),
+        AgentKind::Acp => String::new(),
+        _ => program(config, entry)?.binary().to_owned(),
+    };
+    Ok(Some(command(&entry.command).into_iter().next().unwrap_or(usual)))
+}
+
+/// Whether the folders of an agent are there.
+pub(crate) fn check_folders(config: &Config, entry: &AgentEntry) -> Result<(), String> {
+    workplace(config, entry, accepts(config)).map(drop)
+}
+
 /// A program given by a path is found from the server's folder, not from the agent's.
 fn command(command: &[String]) -> Vec<String> {
     let mut command = command.to_vec();
@@ -206,7 +229,19 @@ fn workplace(config: &Config, entry: &AgentEntry, accepts: Accepts) -> Result<Wo
         roots.push(std::env::temp_dir());
     }
     let workspaces = Workspaces::new(folder, roots).map_err(|error| error.to_string())?;
-    Ok(Workplace::new(workspaces.create_missing(config.workspace_create), accepts))
+    let workspaces = workspaces.create_missing(config.workspace_create).private(own_files(config));
+    Ok(Workplace::new(workspaces, accepts))
+}
+
+/// Files and folders with the server's data and secrets.
+fn own_files(config: &Config) -> Vec<PathBuf> {
+    let files = [&config.file, &config.keyring_dir, &config.store_password_file, &config.audit_log];
+    let mut all: Vec<PathBuf> = files.into_iter().flatten().cloned().collect();
+    all.push(config.data_dir.clone());
+    all.extend(config.callers.iter().filter_map(|caller| caller.file.clone()));
+    all.extend(config.tls.iter().map(|tls| tls.key.clone()));
+    all.extend(config.signing_keys.iter().map(|key| key.file.clone()));
+    all
 }
 
 /// What the agents take of a message.

@@ -184,3 +184,29 @@ fn a_wish_of_the_wrong_type_is_refused() {
         }
     }
 }
+
+#[test]
+fn what_is_private_is_refused_unless_a_root_lies_below_it() {
+    let tree = Tree::new();
+    let workspaces = tree.workspaces().private(vec![tree.inside.join("absolute-within")]);
+    refused(&workspaces, tree.inside.join("sub").to_str().expect("plain"));
+    refused(&workspaces, tree.inside.join("within").to_str().expect("plain"));
+    let held = workspaces.choose(None).expect("the default");
+    assert!(held.read("sub/deep/note.txt", 100).is_err());
+    assert!(held.write("sub/deep/note.txt", b"other").is_err());
+    tree.link("sub/new-by-link.txt", "nowhere");
+    for name in ["sub/new.txt", "sub/new/deeper.txt", "within/new.txt", "absolute-within/new.txt", "nowhere"] {
+        assert!(held.write(name, b"new").is_err(), "{name}");
+    }
+    let left: Vec<_> =
+        ["sub", "sub/deep"].map(|name| fs::read_dir(tree.inside.join(name)).expect("there").count()).into();
+    assert_eq!(left, [1, 1], "nothing was made there");
+    assert_eq!(held.read("plain.txt", 100).expect("inside"), b"plain");
+    let deep = Workspaces::new(tree.inside.join("sub/deep"), Vec::new()).expect("a folder");
+    let held = deep.private(vec![tree.inside.clone()]).choose(None).expect("the default");
+    assert_eq!(held.read("note.txt", 100).expect("unchanged"), b"note");
+    // Where both are the same folder, an agent may work there, and the server reads nothing for anybody.
+    let both = tree.workspaces().private(vec![tree.inside.clone()]);
+    assert!(both.choose(None).expect("the default").read("plain.txt", 100).is_err());
+    refused(&both, tree.inside.join("sub").to_str().expect("plain"));
+}
