@@ -353,10 +353,13 @@ impl Client {
     /// Waits before a message is sent again: only after failures that may pass, and with a key that makes it safe.
     async fn pause(&self, how: &SendOptions, failures: &mut u32, error: ClientError) -> Result<(), ClientError> {
         let retry = self.options().retry;
-        if how.idempotency_key.is_none() || !error.is_transient() || *failures >= retry.tries {
+        if !how.may_repeat() || !error.is_transient() || *failures >= retry.tries {
             return Err(error);
         }
         tokio::time::sleep(retry.pause(*failures, error.retry_after())).await;
+        if !how.may_repeat() {
+            return Err(error);
+        }
         *failures += 1;
         Ok(())
     }

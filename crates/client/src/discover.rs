@@ -58,7 +58,7 @@ pub(crate) async fn find(http: &Http, typed: &Url) -> Result<FoundCard, ClientEr
 
 /// Reads a card that came from an address.
 pub(crate) async fn read(http: &Http, at: &Url, json: Bytes) -> Result<FoundCard, ClientError> {
-    let wrong = |error: codec::DecodeError| protocol(at, format!("its card cannot be read: {error}"));
+    let wrong = |error: codec::DecodeError| protocol(at, http.redact(format!("its card cannot be read: {error}")));
     let signature = http.options.card_keys.judge(&json, &http.options).await;
     let strict = match &signature {
         // Members of 0.3 that nobody vouches for must not say where the agent is.
@@ -170,7 +170,7 @@ fn choose<'a>(
             Binding::Grpc | Binding::GrpcJsonRpc => parse_absolute(&grpc::named(&interface.url, at)),
             _ => parse_absolute(&interface.url),
         };
-        let url = url.filter(|url| asked && is_wanted(url, options))?;
+        let url = url.filter(|url| asked && is_wanted(binding, url, options))?;
         Some((interface, binding, version, url))
     });
     usable.ok_or_else(|| {
@@ -193,12 +193,12 @@ fn check_extensions(card: &AgentCard, at: &Url, options: &Options) -> Result<(),
 }
 
 /// A card leads to Redis or to a socket of this machine only whoever asks for that: its author may have no business
-/// there. It never starts a program.
-fn is_wanted(url: &Url, options: &Options) -> bool {
-    match Binding::of_scheme(url) {
-        Some(binding @ (Binding::RedisStreams | Binding::Unix)) => options.binding == Some(binding),
-        Some(Binding::Stdio) => false,
-        _ => true,
+/// there, whether the name of the binding leads there or the scheme. It never starts a program.
+fn is_wanted(binding: Binding, url: &Url, options: &Options) -> bool {
+    match (binding, Binding::of_scheme(url)) {
+        (Binding::Stdio, _) | (_, Some(Binding::Stdio)) => false,
+        (Binding::RedisStreams | Binding::Unix, scheme) => scheme == Some(binding) && options.binding == scheme,
+        (_, scheme) => !matches!(scheme, Some(Binding::RedisStreams | Binding::Unix)),
     }
 }
 

@@ -5,12 +5,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
+use nuncio_protocol::Value;
 use percent_encoding::percent_decode_str;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use reqwest::{Method, Response, Url, redirect};
 
 use crate::credential::{Prepared, Secret};
-use crate::error::{ClientError, plain};
+use crate::error::{ClientError, MOST_TEXT, plain};
 use crate::options::{Options, Proxy};
 use crate::wire::{framed, is_redis};
 
@@ -215,6 +216,16 @@ impl Http {
         text
     }
 
+    /// The same for every text in a value.
+    pub(crate) fn redact_all(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.redact(std::mem::take(text)),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.redact_all(value)),
+            Value::Object(members) => members.values_mut().for_each(|value| self.redact_all(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
     pub(crate) fn network(&self, url: &Url, error: reqwest::Error) -> ClientError {
         if error.is_timeout() && error.is_connect() {
             let cause = format!("no connection within {:?}", self.options.connect_timeout);
@@ -346,7 +357,8 @@ pub(crate) fn invalid(what: String) -> ClientError {
 }
 
 pub(crate) fn protocol(url: &Url, what: impl Into<String>) -> ClientError {
-    ClientError::Protocol { url: shown(url), what: what.into() }
+    // What cannot be read is quoted in it, as long as it came.
+    ClientError::Protocol { url: shown(url), what: plain(&what.into(), MOST_TEXT) }
 }
 
 /// When to come back, in whole seconds; dates are rare and not read.

@@ -2,6 +2,8 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::cache::CardCache;
@@ -113,9 +115,16 @@ pub struct SendOptions {
     pub idempotency_key: Option<String>,
     /// Instead of [`Options::timeout`]: an agent that works before it answers may need long.
     pub timeout: Option<Duration>,
+    /// Once this is true, the message is not sent again. An attempt that is under way goes on.
+    pub given_up: Arc<AtomicBool>,
 }
 
 impl SendOptions {
+    /// Whether the message may be sent once more.
+    pub(crate) fn may_repeat(&self) -> bool {
+        self.idempotency_key.is_some() && !self.given_up.load(Ordering::Acquire)
+    }
+
     /// With a key that makes it safe to send again.
     pub fn key(key: impl Into<String>) -> Self {
         Self { idempotency_key: Some(key.into()), ..Self::default() }

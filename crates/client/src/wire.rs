@@ -331,7 +331,7 @@ impl Wire {
                 let messages = Messages::of(&self.http, response).await?;
                 let message = messages.only(&self.http, &self.url, self.http.options.max_answer).await?;
                 if matches!(self.carrier, Carrier::Grpc) {
-                    return read(self.dialect, &message).map_err(|error| unreadable(&self.url, &error));
+                    return read(self.dialect, &message).map_err(|error| unreadable(&self.http, &self.url, &error));
                 }
                 let (json, _) = grpc::unwrapped(&self.url, message)?;
                 return framing.open(&self.http, &self.url, &json, |json| self.dialect.tolerant(json, read));
@@ -466,6 +466,11 @@ type Read<T> = fn(Dialect, &[u8]) -> Result<T, DecodeError>;
 /// The agent's error, or the caller's credentials where that is what it is about.
 fn agent(http: &Http, url: &Url, mut error: AgentError) -> ClientError {
     error.message = http.redact(error.message);
+    http.redact_all(&mut error.details);
+    for violation in &mut error.violations {
+        violation.field = http.redact(std::mem::take(&mut violation.field));
+        violation.description = http.redact(std::mem::take(&mut violation.description));
+    }
     let status = match error.kind {
         Some(ErrorKind::Unauthenticated) => 401,
         Some(ErrorKind::PermissionDenied) => 403,
@@ -478,8 +483,9 @@ fn small_enough(url: &Url, body: &[u8], limit: usize) -> Result<(), ClientError>
     if body.len() > limit { Err(ClientError::TooLarge { url: shown(url), limit }) } else { Ok(()) }
 }
 
-fn unreadable(url: &Url, error: &DecodeError) -> ClientError {
-    protocol(url, error.to_string())
+/// What cannot be read is quoted.
+fn unreadable(http: &Http, url: &Url, error: &DecodeError) -> ClientError {
+    protocol(url, http.redact(error.to_string()))
 }
 
 fn is_event_stream(response: &Response) -> bool {

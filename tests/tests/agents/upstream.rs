@@ -1,5 +1,7 @@
 //! Another A2A agent behind this server.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nuncio_tests::{
@@ -10,7 +12,7 @@ use nuncio_tests::{
 mod door;
 mod hostile;
 
-use door::Door;
+use door::{Door, Reply};
 
 const INPUT: &str = "urn:nuncio:a2a:input:v1";
 const HITL: &str = "https://kagent.dev/extensions/hitl/v1";
@@ -143,6 +145,36 @@ async fn a_cancel_at_any_moment_leaves_no_work_behind() {
         assert!(Instant::now() < until, "work is left: {:?}", tasks(&back).await);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// The agent fails at first, so that the message is about to be sent again when the task is canceled.
+#[tokio::test]
+async fn what_is_canceled_is_not_sent_again() {
+    let back = Server::start(&["--store", "memory"]);
+    let (address, broken) = (back.url.trim_start_matches("http://").to_owned(), Arc::new(AtomicBool::new(true)));
+    let is_broken = broken.clone();
+    let door = Door::open(move |head, own| match door::asks_for_card(head) {
+        true => Reply::With(door::ok(&door::card(own, "JSONRPC", "1.0", true))),
+        false if is_broken.load(Ordering::SeqCst) => Reply::With(door::response("503 Service Unavailable", "{}")),
+        false => Reply::Through(address.clone()),
+    });
+    let door = door.await;
+    let front = front(&door.url, "store: memory\ncancel-grace: 30s");
+    let sends = || door.heads().iter().filter(|head| head.starts_with("POST")).count();
+    let task = front.send_async("hold").await;
+    let until = Instant::now() + PATIENCE;
+    // By now the pauses between two attempts are long.
+    while sends() < 4 {
+        assert!(Instant::now() < until, "it is not tried again");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    broken.store(false, Ordering::SeqCst);
+    let before = sends();
+    // The answer comes when the turn has ended, and with it everything that it sends.
+    assert_eq!(state(&front.cancel(id(&task)).await), "CANCELED");
+    front.send("hello").await;
+    assert_eq!(tasks(&back).await.len(), 1, "only what came later arrived");
+    assert!(sends() > before);
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ impl AgentError {
             .filter_map(|detail| detail.get("fieldViolations")?.as_array())
             .flatten()
             .map(|violation| {
-                let text = |name| violation.get(name).and_then(Value::as_str).unwrap_or_default();
+                let text = |name| plain(violation.get(name).and_then(Value::as_str).unwrap_or_default(), MOST_TEXT);
                 Violation::new(text("field"), text("description"))
             })
             .collect();

@@ -266,7 +266,9 @@ impl Follow {
         }
         let attempt = match (&self.task, &self.origin) {
             (Some(task), _) => self.client.open(task, self.last).await,
-            (None, Origin::Send { again: Some(again) }) => self.client.send_again(&again.0, &again.1).await,
+            (None, Origin::Send { again: Some(again) }) if again.1.may_repeat() => {
+                self.client.send_again(&again.0, &again.1).await
+            }
             (None, _) => return Err(self.give_up()),
         };
         match attempt {

@@ -158,16 +158,17 @@ fn remainder(less: &[Part], more: &[Part]) -> Option<Vec<Part>> {
     // Only the text at which the pieces begin to differ can have grown.
     let same = less.iter().zip(more).take_while(|(less, more)| less == more).count();
     let (less, more) = (&less[same..], &more[same..]);
-    let mut known = less.iter().map(Part::as_text).collect::<Option<Vec<&str>>>()?.concat();
+    let known = less.iter().map(Part::as_text).collect::<Option<Vec<&str>>>()?.concat();
+    let mut known = known.as_str();
     let mut rest = Vec::new();
     for part in more {
         match part.as_text() {
             _ if known.is_empty() => rest.push(part.clone()),
             Some(text) => match known.strip_prefix(text) {
-                Some(left) => known = left.to_owned(),
+                Some(left) => known = left,
                 None => {
-                    rest.push(part_with(part, text.strip_prefix(known.as_str())?));
-                    known.clear();
+                    rest.push(part_with(part, text.strip_prefix(known)?));
+                    known = "";
                 }
             },
             None => return None,

@@ -36,7 +36,7 @@ impl Framing {
     ) -> Result<T, ClientError> {
         match self {
             Self::JsonRpc { id } => jsonrpc::open(http, url, id, body, read),
-            Self::Rest => read(body).map_err(|error| unreadable(url, &error)),
+            Self::Rest => read(body).map_err(|error| unreadable(http, url, &error)),
         }
     }
 }
@@ -106,7 +106,7 @@ impl Feed {
                 let Some(message) = next else { return Ok(None) };
                 let response = match self.framing {
                     Framing::Rest => {
-                        self.dialect.read_event(&message).map_err(|error| unreadable(&self.url, &error))?
+                        self.dialect.read_event(&message).map_err(|error| unreadable(&self.http, &self.url, &error))?
                     }
                     Framing::JsonRpc { .. } => {
                         let (json, is_final) = grpc::unwrapped(&self.url, message)?;

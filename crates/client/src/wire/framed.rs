@@ -22,7 +22,7 @@ use tokio::sync::{Mutex, Notify};
 
 use super::Binding;
 use super::redis::Reply;
-use crate::error::ClientError;
+use crate::error::{ClientError, plain};
 use crate::http::{Ask, Http, shown};
 use desk::{Arrival, Desk, Place};
 
@@ -32,6 +32,8 @@ pub(crate) use ws::web;
 
 /// Frames that may wait to be written.
 const OUTBOX: usize = 16;
+/// So much of a reason is shown: some are the agent's own words.
+const CAUSE_SHOWN: usize = 200;
 
 /// The binding that an address is of by its scheme, if it is one of these.
 pub(crate) fn binding_of(url: &Url) -> Option<Binding> {
@@ -115,7 +117,7 @@ fn limit(http: &Http) -> usize {
 }
 
 fn gone(url: &Url, cause: &str) -> ClientError {
-    ClientError::Unreachable { url: shown(url), cause: cause.to_owned() }
+    ClientError::Unreachable { url: shown(url), cause: plain(cause, CAUSE_SHOWN) }
 }
 
 /// The request with what HTTP would have in its headers.
@@ -222,7 +224,7 @@ impl Replies {
         if self.over {
             return Ok(None);
         }
-        let reply = match self.place.arrivals.recv().await {
+        let reply = match self.place.next().await {
             Some(Arrival::Reply(reply)) => reply,
             Some(Arrival::Lost(why)) => return Err(gone(&self.url, &why)),
             None => return Err(gone(&self.url, "more events came than were read")),

@@ -84,7 +84,7 @@ pub(super) fn open<T>(
     body: &[u8],
     read: impl Fn(&[u8]) -> Result<T, DecodeError>,
 ) -> Result<T, ClientError> {
-    let answer: Answer = codec::decode(body).map_err(|error| unreadable(url, &error))?;
+    let answer: Answer = codec::decode(body).map_err(|error| unreadable(http, url, &error))?;
     if !answer.error.is_null() {
         // Whoever could not read the request could not know its id.
         if answer.id != id && !answer.id.is_null() {
@@ -105,9 +105,9 @@ pub(super) fn open<T>(
         _ if answer.result.is_none() => protocol(url, "its answer has neither `result` nor `error`"),
         DecodeError::Shape { path, what } => {
             let dot = if path.is_empty() { "" } else { "." };
-            unreadable(url, &DecodeError::Shape { path: format!("result{dot}{path}"), what })
+            unreadable(http, url, &DecodeError::Shape { path: format!("result{dot}{path}"), what })
         }
-        error @ DecodeError::Syntax(_) => unreadable(url, &error),
+        error @ DecodeError::Syntax(_) => unreadable(http, url, &error),
     })
 }
 

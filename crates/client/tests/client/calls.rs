@@ -151,6 +151,25 @@ async fn credentials_that_are_missing_or_wrong() {
 }
 
 #[tokio::test]
+async fn foreign_words_are_shown_without_secrets_and_as_one_short_line() {
+    let error = error_of(|seen| {
+        let violation = json!({"field": "id\u{1b}[2J", "description": "is not very-secret\r\n"});
+        Answer::json(
+            &json!({"jsonrpc": "2.0", "id": seen.body["id"], "error": {"code": -32602, "message": "m", "data": [
+            {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [violation]}]}}),
+        )
+    })
+    .await;
+    let text = error.to_string();
+    assert!(text.contains("is not ***") && !text.contains(char::is_control), "{text:?}");
+    for odd in ["very-secret".to_owned(), "\u{1b}[2J".to_owned(), "x".repeat(50_000)] {
+        let text = error_of(move |seen| seen.result(&json!({"id": "T1", "status": odd}))).await.to_string();
+        assert!(text.contains("does not speak A2A") && text.len() < 2000, "{text}");
+        assert!(!text.contains(char::is_control), "{text:?}");
+    }
+}
+
+#[tokio::test]
 async fn statuses_of_http() {
     let error = error_of(|_| Answer::status(503, "busy").with("retry-after", "7")).await;
     assert!(matches!(&error, ClientError::Http { status: 503, said, .. } if said == "busy"), "{error:?}");

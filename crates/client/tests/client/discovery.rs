@@ -286,6 +286,41 @@ async fn another_origin_is_fine_without_credentials_or_with_leave() {
 }
 
 #[tokio::test]
+async fn a_card_leads_to_redis_or_to_a_socket_of_this_machine_for_nobody_who_did_not_ask() {
+    let other = Server::start(|seen, _| seen.result(&task("WORKING"))).await;
+    let place = other.url.trim_start_matches("http://").to_owned();
+    for (binding, scheme) in [
+        ("redis-streams", "redis-streams"),
+        ("redis-streams", "http"),
+        ("redis-streams", "https"),
+        ("redis-streams", "ws"),
+        ("JSONRPC", "redis-streams"),
+        ("unix", "unix"),
+        ("unix", "http"),
+        ("stdio", "http"),
+        ("stdio", "stdio"),
+    ] {
+        let url = format!("{scheme}://{place}");
+        let server = Server::start(move |_, _| {
+            card(&json!([{"url": url, "protocolBinding": binding, "protocolVersion": "1.0"}]))
+        })
+        .await;
+        let error = Client::discover(&server.url, quick()).await.unwrap_err();
+        assert!(matches!(error, ClientError::NoInterface { .. }), "{binding} at {scheme}: {error:?}");
+    }
+    // Whoever asks for Redis gets no other place under its name.
+    let url = other.url.clone();
+    let server = Server::start(move |_, _| {
+        card(&json!([{"url": url, "protocolBinding": "redis-streams", "protocolVersion": "1.0"}]))
+    })
+    .await;
+    let asked = Options { binding: Some(Binding::RedisStreams), ..quick() };
+    let error = Client::discover(&server.url, asked).await.unwrap_err();
+    assert!(matches!(error, ClientError::NoInterface { .. }), "{error:?}");
+    assert!(other.seen().is_empty());
+}
+
+#[tokio::test]
 async fn redirects_are_followed_inside_the_origin_only() {
     let other = Server::start(agent).await;
     let elsewhere = format!("{}/moved", other.url);

@@ -74,8 +74,9 @@ impl Agent for UpstreamAgent {
         let mut talk = Talk::new(client, &self.id, turn).await?;
         let stop = turn.cancelled();
         let result = tokio::select! {
-            result = talk.run(turn) => result,
+            biased;
             () = stop => Err(AgentError::Stopped),
+            result = talk.run(turn) => result,
         };
         let broken = matches!(result, Err(AgentError::Internal(_)));
         if broken || (turn.is_cancelled() && turn.is_given_up()) {

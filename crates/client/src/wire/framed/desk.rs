@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nuncio_protocol::Value;
 use nuncio_protocol::codec::{self, Raw};
@@ -14,6 +15,8 @@ use crate::wire::redis::Reply;
 /// Replies that may wait for one call. A stream that lets more of them wait has to ask again for what is missing, so
 /// that it cannot hold up the others.
 const ROOM: usize = 1024;
+/// The same in bytes: few large replies take as much room as many small ones. One alone may be larger.
+const ROOM_BYTES: usize = 32 << 20;
 
 /// What a call gets.
 pub(super) enum Arrival {
@@ -38,13 +41,27 @@ struct Waiting {
 struct Call {
     to: Sender<Arrival>,
     streams: bool,
+    /// Bytes that were sent to it, and that it has not taken.
+    waiting: Arc<AtomicUsize>,
 }
 
 /// A place at the desk, given up when it is dropped.
 pub(super) struct Place {
     pub(super) id: u64,
     desk: Arc<Desk>,
-    pub(super) arrivals: Receiver<Arrival>,
+    arrivals: Receiver<Arrival>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Place {
+    /// What comes next; nothing when more came than there was room for.
+    pub(super) async fn next(&mut self) -> Option<Arrival> {
+        let arrival = self.arrivals.recv().await;
+        if let Some(Arrival::Reply(reply)) = &arrival {
+            self.waiting.fetch_sub(reply.payload.len(), Ordering::Relaxed);
+        }
+        arrival
+    }
 }
 
 impl Drop for Place {
@@ -71,12 +88,13 @@ impl Desk {
     /// A place for a call.
     pub(super) fn expect(self: &Arc<Self>, id: u64, streams: bool) -> Place {
         let (to, arrivals) = channel(ROOM);
+        let bytes = Arc::<AtomicUsize>::default();
         let mut waiting = self.waiting.lock();
         match &waiting.closed {
             Some(why) => _ = to.try_send(Arrival::Lost(why.clone())),
-            None => _ = waiting.calls.insert(id, Call { to, streams }),
+            None => _ = waiting.calls.insert(id, Call { to, streams, waiting: bytes.clone() }),
         }
-        Place { id, desk: self.clone(), arrivals }
+        Place { id, desk: self.clone(), arrivals, waiting: bytes }
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -122,9 +140,12 @@ impl Desk {
         };
         let Some(call) = waiting.calls.get(&id) else { return };
         let is_final = last || frame.last || !call.streams;
+        let length = payload.len();
+        let before = call.waiting.fetch_add(length, Ordering::Relaxed);
+        let is_full = before > 0 && before.saturating_add(length) > ROOM_BYTES;
         let reply = Reply { payload, event: frame.event, is_final };
         // A call without room is over for now: the end of its channel tells.
-        if call.to.try_send(Arrival::Reply(reply)).is_err() || is_final {
+        if is_full || call.to.try_send(Arrival::Reply(reply)).is_err() || is_final {
             waiting.calls.remove(&id);
         }
     }
@@ -215,5 +236,28 @@ mod tests {
         let all = std::iter::from_fn(|| next(&mut slow)).count();
         assert_eq!(all, ROOM);
         assert!(slow.arrivals.try_recv().is_err() && slow.arrivals.is_closed());
+    }
+
+    #[tokio::test]
+    async fn large_replies_that_nobody_reads_do_not_grow_either() {
+        let desk = Arc::new(Desk::default());
+        let mut line = br#"{"id":1,"result":""#.to_vec();
+        line.resize(ROOM_BYTES / 4 - 2, b'x');
+        line.extend_from_slice(br#""}"#);
+        let mut slow = desk.expect(1, true);
+        for _ in 0..4 {
+            desk.line(&line);
+        }
+        assert!(matches!(slow.next().await, Some(Arrival::Reply(_))));
+        desk.line(&line);
+        assert!(!slow.arrivals.is_closed(), "what was taken has made room");
+        desk.line(&line);
+        for _ in 0..4 {
+            assert!(matches!(slow.next().await, Some(Arrival::Reply(_))));
+        }
+        assert!(slow.next().await.is_none());
+        let mut one = desk.expect(2, false);
+        desk.line(&[br#"{"id":2,"result":""#, &*vec![b'x'; 2 * ROOM_BYTES], br#""}"#].concat());
+        assert!(matches!(one.next().await, Some(Arrival::Reply(_))), "one alone may be larger");
     }
 }

@@ -75,7 +75,7 @@ impl Replies {
         self.over = reply.is_final;
         // What is removed before it is read leaves a gap, and can be asked for again.
         if let (Some(event), Some(last)) = (reply.event, self.last)
-            && event > last + 1
+            && event > last.saturating_add(1)
         {
             return Err(self.redis.gone("some replies were removed before they were read"));
         }

@@ -157,7 +157,7 @@ impl Call<'_> {
     async fn turn(&mut self, message: Message, key: Option<String>) -> Result<(), Failure> {
         // Servers that declare this run messages with the same key once, so that a send may be repeated.
         let key = key.or_else(|| declares(&self.client, USAGE).then(|| message.message_id.to_string()));
-        let how = SendOptions { idempotency_key: key, timeout: None };
+        let how = SendOptions { idempotency_key: key, ..SendOptions::default() };
         let request = SendMessageRequest { message: Some(message), ..SendMessageRequest::default() };
         let client = self.client.clone();
         let mut events = self.opened(Box::pin(client.stream_with(request, &how))).await?;

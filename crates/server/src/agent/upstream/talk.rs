@@ -1,6 +1,8 @@
 //! One turn from the first message to the last event.
 
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::stream::{self, Stream, StreamExt};
@@ -9,7 +11,7 @@ use nuncio_protocol::{
     CancelTaskRequest, ContextId, ErrorKind, GetTaskRequest, Message, MessageId, SendMessageRequest, StreamResponse,
     TaskId,
 };
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::failure::told;
 use super::incoming::{Step, pass_on};
@@ -33,7 +35,9 @@ pub(super) struct Talk<'a> {
     ours: TaskId,
     memory: Memory,
     /// A message on its way, until the agent begins to answer.
-    opening: Option<JoinHandle<Result<EventStream, ClientError>>>,
+    opening: Option<AbortOnDropHandle<Result<EventStream, ClientError>>>,
+    /// Whether messages are no longer sent, not even once more.
+    given_up: Arc<AtomicBool>,
     events: Events,
     /// The number of the agent's last event, where it numbers them.
     last: Option<u64>,
@@ -62,6 +66,7 @@ impl<'a> Talk<'a> {
             ours: turn.task_id().clone(),
             memory: Memory::of(turn).await?,
             opening: None,
+            given_up: Arc::default(),
             events: Box::pin(stream::empty()),
             last: None,
             sent: MessageId::default(),
@@ -123,15 +128,19 @@ impl<'a> Talk<'a> {
     async fn send(&mut self, turn: &Turn, message: &Message) -> Result<(), AgentError> {
         self.sent = message_id(turn, message);
         let task = self.memory.theirs(&self.ours).unwrap_or_default();
-        let key = SendOptions { idempotency_key: Some(self.sent.to_string()), timeout: Some(SEND_TIMEOUT) };
+        let how = SendOptions {
+            idempotency_key: Some(self.sent.to_string()),
+            timeout: Some(SEND_TIMEOUT),
+            given_up: self.given_up.clone(),
+        };
         let client = self.client.activating(&activated(message, &self.client)).map_err(|error| told(&error))?;
         self.client = client.clone();
         let message = translate(message, self.sent.clone(), task.clone(), &self.memory, &client, self.id);
         let request = SendMessageRequest { message: Some(message), ..SendMessageRequest::default() };
         (self.watch, self.last) = (Watch::Answer, None);
         // A task of its own: if the turn is canceled meanwhile, there is an answer to wait for.
-        let opening = self.opening.insert(tokio::spawn(async move { client.stream_with(request, &key).await }));
-        let opened = opening.await;
+        let opening = tokio::spawn(async move { client.stream_with(request, &how).await });
+        let opened = self.opening.insert(AbortOnDropHandle::new(opening)).await;
         self.opening = None;
         match opened.map_err(|error| AgentError::Internal(error.to_string()))? {
             Ok(events) => self.events = boxed(events),
@@ -207,20 +216,21 @@ impl<'a> Talk<'a> {
         new
     }
 
-    /// Ends the task at the agent, if there is one by now. It is carried through when nobody waits for it.
+    /// Ends the task at the agent, if there is one by now. It is carried through when nobody waits for it. A message
+    /// whose answer is still out is waited for, as the task has no name before, but not sent again.
     pub(super) async fn cancel(mut self) {
+        self.given_up.store(true, Ordering::Release);
         let known = self.memory.theirs(&self.ours);
         let (client, opening) = (self.client.clone(), self.opening.take());
         let mut events = std::mem::replace(&mut self.events, Box::pin(stream::empty()));
         let ending = tokio::spawn(tokio::time::timeout(CANCEL_TIMEOUT, async move {
-            if let Some(opening) = opening
-                && let Ok(Ok(opened)) = opening.await
-            {
-                events = boxed(opened);
-            }
-            let id = match known {
-                Some(id) => id,
-                None => named(&mut events).await?,
+            let id = match (known, opening) {
+                (Some(id), _) => id,
+                (None, Some(opening)) => {
+                    events = boxed(opening.await.ok()?.ok()?);
+                    named(&mut events).await?
+                }
+                (None, None) => named(&mut events).await?,
             };
             if let Err(error) = client.cancel(CancelTaskRequest { id, ..CancelTaskRequest::default() }).await {
                 tracing::debug!(%error, "the upstream task was not canceled");
