@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Check, show or describe the configuration
     Config(ConfigArgs),
     /// Check that everything this configuration needs is there
-    Doctor(ServeArgs),
+    Doctor(DoctorArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -169,6 +169,22 @@ pub(crate) enum PushKey {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum PushOutput {
+    #[default]
+    Table,
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) output: DoctorOutput,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DoctorOutput {
     #[default]
     Table,
     Json,

@@ -40,7 +40,7 @@ use crate::failure::Failure;
 pub(crate) use keys::Config;
 pub(crate) use layers::Sources;
 pub(crate) use schema::schema;
-pub(crate) use secret::Secret;
+pub(crate) use secret::{Secret, masked};
 #[allow(unused_imports, reason = "the types of public fields")]
 pub(crate) use types::{
     AgentEntry, AgentKind, Bus, Caller, CardFormat, Durability, ExtendedCard, Extension, IdempotentSend, LogFormat,
@@ -77,7 +77,11 @@ pub(crate) fn load(args: &ServeArgs) -> Result<Loaded, Failure> {
         file: file.as_ref().map(|(path, text)| (path.clone(), text.as_str())),
         environment: Environment::of_process(),
     };
-    resolve(inputs).map_err(|problems| Failure::usage(problems.into_iter().map(|problem| problem.text).collect()))
+    let loaded = resolve(inputs).map(|mut loaded| {
+        loaded.config.file.clone_from(&args.config);
+        loaded
+    });
+    loaded.map_err(|problems| Failure::usage(problems.into_iter().map(|problem| problem.text).collect()))
 }
 
 pub(crate) fn read_file(path: &Path) -> Result<String, Failure> {

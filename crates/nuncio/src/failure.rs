@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::config::masked;
+
 /// What kind of failure it is. The number is the exit code, and part of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -50,10 +52,15 @@ impl Failure {
         self
     }
 
+    /// What kind of failure it is.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Tells the person on stderr.
     pub(crate) fn report(&self) {
         for message in &self.messages {
-            eprintln!("error: {message}");
+            eprintln!("error: {}", masked(message));
         }
     }
 
@@ -65,7 +72,7 @@ impl Failure {
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.messages.join("; "))
+        f.write_str(&masked(&self.messages.join("; ")))
     }
 }
 

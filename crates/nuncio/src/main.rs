@@ -23,7 +23,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version go to stdout with code 0, mistakes to stderr with code 2.
-            let _ = error.print();
+            let text = error.render().to_string();
+            match config::masked(&text) {
+                masked if masked != text => eprint!("{masked}"),
+                _ => _ = error.print(),
+            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
@@ -47,7 +51,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
             block_on(commands::serve::run(args, &loaded.config))
         }
         Command::Doctor(args) => {
-            let loaded = config::load(args)?;
+            let loaded = config::load(&args.serve).or_else(|failure| commands::doctor::unloadable(args, failure))?;
             logging::init(loaded.config.log, cli.debug);
             output::warn(&loaded.warnings);
             block_on(commands::doctor::run(args, &loaded.config))

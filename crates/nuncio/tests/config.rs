@@ -1,6 +1,8 @@
 //! The configuration as a person meets it: through the built binary.
 #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 
+#[path = "config/doctor.rs"]
+mod doctor;
 #[path = "config/mistakes.rs"]
 mod mistakes;
 #[path = "config/values.rs"]

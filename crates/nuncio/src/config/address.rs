@@ -116,22 +116,20 @@ impl Kind for StoreUrl {
     fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Store> {
         let text = node.text().unwrap_or_default();
         if let Some((scheme, _)) = text.split_once("://") {
-            // Only the scheme is repeated: a store's URL usually carries a password.
             if !matches!(scheme, "postgres" | "postgresql") {
-                let known = EMBEDDED.list();
-                let message =
-                    format!("stores of the kind `{scheme}://` are not known; supported values: {known}, postgres://…");
-                return fail(problems, spot.problem(message));
+                return fail(problems, spot.problem(unknown_store(&format!("{scheme}://"), scheme)));
             }
             return match PostgresStore::check_url(text) {
                 Ok(()) => Some(Store::Postgres(Secret(text.to_owned()))),
                 Err(error) => fail(problems, spot.problem(error)),
             };
         }
-        EMBEDDED.read(node, spot, problems).map(|store| match store {
-            Embedded::Sqlite => Store::Sqlite,
-            Embedded::Memory => Store::Memory,
-        })
+        match EMBEDDED.names.iter().find(|(name, _)| *name == text) {
+            Some((_, Embedded::Sqlite)) => Some(Store::Sqlite),
+            Some((_, Embedded::Memory)) => Some(Store::Memory),
+            None if node.text().is_none() => EMBEDDED.read(node, spot, problems).and(None),
+            None => fail(problems, spot.problem(unknown_store(text, text))),
+        }
     }
 
     fn show(&self, value: &Store) -> Json {
@@ -145,6 +143,13 @@ impl Kind for StoreUrl {
     fn schema(&self) -> Json {
         json!({"anyOf": [EMBEDDED.schema(), {"type": "string", "pattern": "^postgres(ql)?://"}]})
     }
+}
+
+/// Only what is a plain name is repeated: a store's URL usually carries a password, and a misspelled one does too.
+fn unknown_store(shown: &str, name: &str) -> String {
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    let what = if is_plain { format!("unknown store `{shown}`") } else { "unknown store".to_owned() };
+    format!("{what}; supported values: {}, postgres://…", EMBEDDED.list())
 }
 
 #[cfg(test)]

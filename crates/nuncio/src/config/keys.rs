@@ -21,12 +21,12 @@ use super::card::{MediaTypes, Skills};
 use super::choice::Choice;
 use super::door::{Certificate, HeaderText, Names, Oidc, Origins, PasswordText, Providers, ScopeRows, TlsFiles};
 use super::entry::{Extensions, Tokens};
-use super::kind::{Count, Flag, Kind, Maybe, Path, Port, SecretText, Size, Text, Time, TimeOrOff};
+use super::kind::{Count, Flag, Kind, Maybe, Path, Pattern, Port, SecretText, Size, Text, Time, TimeOrOff};
 use super::layers::{Layers, Sources, default_of};
 use super::list::{Blocks, Exposure, Hosts, Networks, Tenants};
 use super::problem::Problem;
 use super::profile::ProfileName;
-use super::secret::Secret;
+use super::secret::{Secret, masked_json};
 use super::signing::{KeyEntry, SigningKeys};
 use super::transport::{Transports, UrlPath, Users};
 use super::types::{
@@ -71,6 +71,8 @@ macro_rules! keys {
             /// Everybody who may come in: `token`, `token-file` and `tokens` together, files read.
             /// Empty means that everybody may.
             pub(crate) callers: Vec<Caller>,
+            /// The file that the configuration is from.
+            pub(crate) file: Option<PathBuf>,
         }
 
         /// The table of keys, in the order of the documentation.
@@ -93,12 +95,12 @@ macro_rules! keys {
                 problems: &mut Vec<Problem>,
             ) -> Option<Self> {
                 $( let $field = layers.resolve([$($name),+][0], &$kind, sources, problems); )*
-                Some(Self { $( $field: $field?, )* callers: Vec::new() })
+                Some(Self { $( $field: $field?, )* callers: Vec::new(), file: None })
             }
 
             /// Every key with its value as a file would have it, secrets masked.
             pub(crate) fn values(&self) -> Vec<(&'static str, Json)> {
-                vec![$( ([$($name),+][0], $kind.show(&self.$field)) ),*]
+                vec![$( ([$($name),+][0], masked_json($kind.show(&self.$field))) ),*]
             }
         }
     };
@@ -156,7 +158,7 @@ keys! {
         ("argument", PromptBy::Argument), ("stdin", PromptBy::Stdin), ("line", PromptBy::Line),
     ] }, "argument";
     /// Regular expression for lines by which a `generic` command asks for an approval. Without it, those that many commands print.
-    ["approval-pattern"] approval_pattern: Option<String>, Maybe(Text);
+    ["approval-pattern"] approval_pattern: Option<String>, Maybe(Pattern);
     /// What a `generic` command is told when it may go on.
     ["approval-response"] approval_response: String, Text, "y";
     /// Folder that the agent works in, unless a request names another.

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nuncio_server::agent::process::generic::Approvals;
 use serde_json::{Value as Json, json};
 
 use super::expand::expand_home;
@@ -90,6 +91,29 @@ impl Kind for Text {
 
     fn schema(&self) -> Json {
         json!({"type": "string", "minLength": 1})
+    }
+}
+
+/// A regular expression for the lines that ask for an approval.
+pub(crate) struct Pattern;
+
+impl Kind for Pattern {
+    type Value = String;
+
+    fn read(&self, node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<String> {
+        let text = Text.read(node, spot, problems)?;
+        match Approvals::new(Some(&text), None) {
+            Ok(_) => Some(text),
+            Err(error) => fail(problems, spot.problem(error)),
+        }
+    }
+
+    fn show(&self, value: &String) -> Json {
+        value.as_str().into()
+    }
+
+    fn schema(&self) -> Json {
+        Text.schema()
     }
 }
 

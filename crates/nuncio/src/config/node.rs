@@ -99,9 +99,10 @@ impl Node {
     }
 }
 
-/// A text in quotes, on one line and not endlessly long.
+/// A text in quotes, on one line, not endlessly long, and without the password of a URL, which may be cut before its end.
 fn quote(text: &str) -> String {
     const LONGEST: usize = 60;
+    let text = super::secret::masked(text);
     let mut short: String = text.chars().take(LONGEST).collect();
     if short.len() < text.len() {
         short.push('…');

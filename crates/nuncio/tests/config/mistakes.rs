@@ -129,7 +129,7 @@ fn names_outside_the_list_are_refused_with_the_list() {
         ),
         ("profile: x", "or the path of a file"),
         ("agent: x", "generic, acp, upstream"),
-        ("store: x", "supported values: sqlite, memory"),
+        ("store: x", "supported values: sqlite, memory, postgres://…"),
         ("durability: x", "supported values: full, normal"),
         ("card-format: '2'", "supported values: union, 1.0, 0.3"),
         ("idempotent-send: x", "supported values: key, message-id"),
@@ -263,4 +263,64 @@ fn a_public_url_is_absolute_and_plain() {
     }
     let place = Place::new("public-url: https://a.example/agents/");
     assert_eq!(place.shown("public-url", &[]).0, "https://a.example/agents");
+}
+
+#[test]
+fn a_pattern_is_a_regular_expression() {
+    let problem = problem("agent: generic\ncommand: cat\napproval-pattern: \"Continue? [y/n\"\n");
+    assert!(problem.starts_with("`approval-pattern` in nuncio.yml, line 3: "), "{problem}");
+    assert!(problem.contains("unclosed character class"), "{problem}");
+    let fine = Place::new("approval-pattern: '^Continue\\? \\[y/n\\]'");
+    assert!(fine.problems(&[]).is_empty());
+    let variable = Place::new("").with("AGENT_APPROVAL_PATTERN", "(").problems(&[]);
+    assert!(variable[0].starts_with("`AGENT_APPROVAL_PATTERN`: "), "{variable:?}");
+}
+
+#[test]
+fn passwords_in_mistyped_urls_are_never_repeated() {
+    let wrong = [
+        "postgre://u:hunter2@h/db",
+        "postgres:/u:hunter2@h/db",
+        "postgres//u:hunter2@h/db",
+        "u:hunter2@h",
+        "u:hunter2@h://db",
+        "https://u:hunter2@h/x",
+        "https://averylongnameofsomebodyonanothermachine:hunter2hunter2hunter2hunter2@h/x",
+        "https://u:hunter2 and more@h/x",
+    ];
+    let keys =
+        ["store", "bus", "host", "port", "cors-origins", "allowed-hosts", "push-allowed-cidrs", "transport", "profile"];
+    let keys = keys.into_iter().chain(["agent", "max-body", "retention", "log", "allow-open", "public-url"]);
+    for (key, value) in keys.flat_map(|key| wrong.map(|value| (key, value))) {
+        let problems = Place::new(&format!("{key}: \"{value}\"\n")).problems(&[]);
+        assert!(!problems.is_empty(), "{key}: {value}");
+        assert!(!problems.concat().contains("hunter"), "{problems:?}");
+        let variable = format!("NUNCIO_{}", key.replace('-', "_").to_uppercase());
+        let problems = Place::new("").with(&variable, value).problems(&[]);
+        assert!(!problems.concat().contains("hunter"), "{problems:?}");
+    }
+    for value in wrong {
+        for args in [&["serve", "--store", value][..], &["push", "list", "--store", value], &["serve", value]] {
+            let output = Place::new("").run(args);
+            let said = text(&output.stdout) + &text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            assert!(!said.contains("hunter"), "{said}");
+        }
+    }
+    assert_eq!(
+        Place::new("").problems(&["--store", "sqllite"]),
+        ["`--store`: unknown store `sqllite`; supported values: sqlite, memory, postgres://…"]
+    );
+}
+
+#[test]
+fn passwords_in_urls_are_not_shown() {
+    let file = "upstream: https://u:hunter2@h/x\noidc: {issuer: 'https://i', audience: a, jwks-url: 'https://u:hunter2@h/k'}\n\
+                command: [sh, -c, 'curl https://u:hunter2@h/x']\n";
+    for form in ["table", "json", "yaml"] {
+        let output = Place::new(file).run(&["config", "show", "--config", "nuncio.yml", "--output", form]);
+        let shown = text(&output.stdout);
+        assert!(output.status.success() && !shown.contains("hunter2"), "{shown}");
+        assert!(shown.contains("https://***@h/x"), "{shown}");
+    }
 }
