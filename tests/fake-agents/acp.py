@@ -274,6 +274,10 @@ def work(session, prompt, memory):
     elif word == "usage":
         memory["cost"] = memory.get("cost", 0.0) + 0.5
         tell(session, "usage_update", used=1, size=9, cost={"amount": memory["cost"], "currency": "USD"})
+    elif word == "half":
+        # Cut in the middle of a character: half of its pair is left.
+        say(session, "before \ud83d after")
+        say(session, " and \ude00")
     elif word == "garbage":
         garbage(session)
     elif word == "noise":

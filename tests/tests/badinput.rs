@@ -315,6 +315,21 @@ fn the_same_for_0_3() {
     server.check();
 }
 
+#[test]
+fn a_message_refers_to_a_hundred_tasks_at_most() {
+    let server = Unharmed::start("");
+    let refers = |count: usize| {
+        let ids: Vec<String> = (0..count).map(|n| format!("t{n}")).collect();
+        with(message(), "message.referenceTaskIds", Some(&json!(ids))).to_string()
+    };
+    let answer = server.wire.post("/message:send", V1, &refers(101));
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    assert!(answer.text().contains("names more than 100 tasks"), "{}", answer.text());
+    let answer = server.wire.post("/message:send", V1, &refers(100));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    Unharmed { tasks: server.tasks + 1, ..server }.check();
+}
+
 fn nested(levels: usize) -> String {
     "[".repeat(levels) + &"]".repeat(levels)
 }

@@ -11,12 +11,13 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use bytes::Bytes;
-use serde::de::{DeserializeOwned, Error as _, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 mod mend;
 mod mend_card;
 mod metadata;
+mod objects;
 mod raw;
 mod time;
 mod write;
@@ -25,6 +26,7 @@ pub use mend::mend;
 pub(crate) use mend_card::is_folded;
 pub use mend_card::mend_card;
 pub use metadata::Metadata;
+use objects::Objects;
 pub use raw::Raw;
 pub(crate) use raw::{decode_base64, encode_base64};
 pub use time::Timestamp;
@@ -69,15 +71,21 @@ impl fmt::Display for Place<'_> {
 pub fn decode<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, DecodeError> {
     // Members that nobody reads are not looked into, and JSON is UTF-8 everywhere.
     let text = std::str::from_utf8(json).map_err(|error| DecodeError::Syntax(error.to_string()))?;
-    serde_json::from_str(text).map_err(|error| explain::<T>(json, &error))
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let read = T::deserialize(Objects(&mut reader)).and_then(|value| reader.end().map(|()| value));
+    read.map_err(|error| explain::<T>(json, &error))
 }
 
 fn explain<'a, T: Deserialize<'a>>(json: &'a [u8], error: &serde_json::Error) -> DecodeError {
     if error.is_syntax() || error.is_eof() {
         return DecodeError::Syntax(short(error));
     }
+    // Behind a mistake of shape there may be one of syntax, and what is not JSON has no shape.
+    if let Err(error) = serde_json::from_slice::<IgnoredAny>(json) {
+        return DecodeError::Syntax(short(&error));
+    }
     let mut reader = serde_json::Deserializer::from_slice(json);
-    match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+    match serde_path_to_error::deserialize::<_, T>(Objects(&mut reader)) {
         Err(error) => {
             let path = error.path().to_string();
             DecodeError::Shape { path: if path == "." { String::new() } else { path }, what: short(error.inner()) }
@@ -100,7 +108,8 @@ fn short(error: &serde_json::Error) -> String {
 
 /// Reads a value that is already a tree.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, DecodeError> {
-    serde_json::from_value(value).map_err(|error| DecodeError::Shape { path: String::new(), what: short(&error) })
+    T::deserialize(Objects(value))
+        .map_err(|error: serde_json::Error| DecodeError::Shape { path: String::new(), what: short(&error) })
 }
 
 /// Turns a value into a tree.

@@ -192,6 +192,9 @@ pub struct ListTaskPushNotificationConfigsResponse {
 }
 
 impl SendMessageRequest {
+    /// So many tasks may a message refer to: each of them is looked up.
+    pub const MOST_REFERENCES: usize = 100;
+
     /// Everything that is wrong with it, by field.
     pub fn violations(&self) -> Vec<Violation> {
         let mut found = Vec::new();
@@ -209,6 +212,9 @@ impl SendMessageRequest {
                 }
                 if message.parts.is_empty() {
                     wrong("message.parts", "must not be empty");
+                }
+                if message.reference_task_ids.len() > Self::MOST_REFERENCES {
+                    wrong("message.referenceTaskIds", "names more than 100 tasks");
                 }
                 if let Some(field) = too_deep(message) {
                     wrong(field, "nests deeper than 100 levels");

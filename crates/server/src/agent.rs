@@ -12,6 +12,7 @@ pub mod acp;
 pub mod demo;
 pub mod process;
 mod redact;
+mod spoken;
 pub mod upstream;
 pub mod workplace;
 

@@ -1,10 +1,11 @@
 //! Webhooks: nested in 0.3, with a list of schemes of which 1.0 keeps the first.
 
+use serde::de::Error;
 use serde::ser::SerializeStruct;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Dialect, Members, Out, Seq, Up};
-use crate::codec::{DecodeError, or_default};
+use crate::codec::{self, DecodeError, Value, or_default};
 use crate::{AuthenticationInfo, PushId, TaskId, TaskPushNotificationConfig};
 
 /// What stands between the ids in the name of a webhook.
@@ -113,14 +114,22 @@ pub(crate) fn task_name(name: &str) -> &str {
 }
 
 /// Webhooks as JSON-RPC lists them, or as REST does.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Configs {
-    Bare(Vec<Config>),
-    Wrapped {
-        #[serde(default, deserialize_with = "or_default")]
-        configs: Vec<Config>,
-    },
+pub(super) struct Configs(Vec<Config>);
+
+impl<'de> Deserialize<'de> for Configs {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Wrapped {
+            #[serde(deserialize_with = "or_default")]
+            configs: Vec<Config>,
+        }
+        let configs = match Value::deserialize(from)? {
+            list @ Value::Array(_) => codec::from_value(list),
+            page => codec::from_value::<Wrapped>(page).map(|page| page.configs),
+        };
+        configs.map(Self).map_err(D::Error::custom)
+    }
 }
 
 impl Up<TaskPushNotificationConfig> for Config {
@@ -131,8 +140,7 @@ impl Up<TaskPushNotificationConfig> for Config {
 
 impl Up<Vec<TaskPushNotificationConfig>> for Configs {
     fn up(self, _: Dialect) -> Result<Vec<TaskPushNotificationConfig>, DecodeError> {
-        let (Self::Bare(configs) | Self::Wrapped { configs }) = self;
-        Ok(configs.into_iter().map(Config::model).collect())
+        Ok(self.0.into_iter().map(Config::model).collect())
     }
 }
 

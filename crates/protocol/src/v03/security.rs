@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::Error;
 use serde::ser::SerializeStruct;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Members, Word};
-use crate::codec::or_default;
+use crate::codec::{self, Object, Value, or_default};
 use crate::{
     ApiKeySecurityScheme, AuthorizationCodeFlow, ClientCredentialsFlow, HttpAuthSecurityScheme, ImplicitFlow,
     MutualTlsSecurityScheme, OAuthFlows, Oauth2SecurityScheme, OpenIdConnectSecurityScheme, PasswordFlow,
@@ -143,21 +144,24 @@ pub(super) fn schemes(schemes: BTreeMap<String, Scheme>) -> (SecuritySchemes, Na
 }
 
 /// What is needed together: scopes by scheme, bare or under `schemes`.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Security {
-    Named { schemes: BTreeMap<String, StringList> },
-    Bare(BTreeMap<String, Vec<String>>),
+pub(super) struct Security(BTreeMap<String, StringList>);
+
+impl<'de> Deserialize<'de> for Security {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut map = Object::deserialize(from)?;
+        let schemes = match map.get_mut("schemes") {
+            Some(schemes @ Value::Object(_)) => codec::from_value(schemes.take()),
+            _ => codec::from_value::<BTreeMap<String, Vec<String>>>(map.into())
+                .map(|bare| bare.into_iter().map(|(name, list)| (name, StringList { list })).collect()),
+        };
+        schemes.map(Self).map_err(D::Error::custom)
+    }
 }
 
 /// The requirements of a card or a skill. A scheme that was split is satisfied by any of its pieces.
 pub(super) fn requirements(security: Vec<Security>, names: &Names) -> Vec<SecurityRequirement> {
     let mut found = Vec::new();
-    for one in security {
-        let schemes = match one {
-            Security::Named { schemes } => schemes,
-            Security::Bare(schemes) => schemes.into_iter().map(|(name, list)| (name, StringList { list })).collect(),
-        };
+    for Security(schemes) in security {
         let mut alternatives = vec![SecurityRequirement { schemes: BTreeMap::new() }];
         for (name, scopes) in schemes {
             let own = std::slice::from_ref(&name);

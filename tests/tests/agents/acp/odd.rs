@@ -18,6 +18,12 @@ async fn what_is_no_message_is_passed_over() {
 }
 
 #[tokio::test]
+async fn half_of_a_character_is_all_that_is_lost() {
+    let stage = stage("", "store: memory");
+    assert_eq!(said(&stage.server.send("half").await), "before \u{FFFD} after and \u{FFFD}");
+}
+
+#[tokio::test]
 async fn frames_that_are_almost_right_end_nothing() {
     let stage = stage("", "store: memory");
     let mut random = Random::new();

@@ -10,6 +10,8 @@ use bytes::Bytes;
 use nuncio_protocol::{Value, codec, json};
 use serde::Serialize;
 
+use crate::agent::spoken;
+
 /// The most requests of ours that may be open at once.
 const MOST_PENDING: usize = 64;
 /// How much of an error is shown.
@@ -58,7 +60,7 @@ impl Peer {
     /// Reads a line; `None` for one that says nothing to us.
     pub(crate) fn read(&mut self, line: &[u8]) -> Option<Incoming> {
         // Programs print banners and warnings between the messages.
-        let Ok(Value::Object(mut message)) = codec::decode::<Value>(line) else { return None };
+        let Ok(Value::Object(mut message)) = spoken::decode(line) else { return None };
         let params = message.remove("params").unwrap_or(Value::Null);
         match (message.remove("method"), message.remove("id")) {
             (Some(Value::String(method)), Some(id)) => Some(Incoming::Request { id, method, params }),

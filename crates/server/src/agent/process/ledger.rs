@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 
-use nuncio_protocol::{Value, codec};
+use nuncio_protocol::Value;
 
 use super::report::{Exit, Report, Step};
+use crate::agent::spoken;
 
 /// How many open calls are remembered. A program that opens more loses the names of the oldest.
 const OPEN_CALLS: usize = 256;
@@ -172,7 +173,7 @@ pub(super) fn object(line: &str) -> Option<Value> {
     if !line.starts_with('{') {
         return None;
     }
-    codec::decode::<Value>(line.as_bytes()).ok().filter(Value::is_object)
+    spoken::decode(line.as_bytes()).ok().filter(Value::is_object)
 }
 
 /// The text of a value: itself if it is text, the texts of its blocks if it is a list of those.
