@@ -388,3 +388,55 @@ fn hostile_values_of_a_trusted_proxy_are_never_shown() {
     }
     wire.assert_sound();
 }
+
+/// Where only some tenants exist, nobody can use the server without naming one: every address on the card has to lead
+/// to one of them.
+#[test]
+fn a_card_names_the_only_tenants_and_all_its_addresses_work() {
+    let wire = Wire::start("tenants: [blue, red, health]\n");
+    let shown = card(&wire, "");
+    let all = shown["supportedInterfaces"].as_array().expect("interfaces");
+    let found = |version: &str, binding: &str| -> Vec<(String, String)> {
+        let of = |i: &&Value| i["protocolVersion"] == version && i["protocolBinding"] == binding;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        all.iter().filter(of).map(|i| (text(&i["url"]), text(&i["tenant"]))).collect()
+    };
+    let tenants = |binding: &str| found("1.0", binding).into_iter().map(|(_, tenant)| tenant).collect::<Vec<_>>();
+    for binding in ["JSONRPC", "HTTP+JSON", "websocket", "GRPC"] {
+        assert_eq!(tenants(binding), ["blue", "health", "red"], "{binding}");
+    }
+    let path = |url: &str| url.strip_prefix(&wire.url()).expect("an address of this server").to_owned();
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] });
+    for (url, tenant) in found("1.0", "JSONRPC") {
+        let params = json!({ "tenant": tenant, "message": message });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params });
+        let answer = wire.post(&path(&url), V1, &body.to_string()).json();
+        assert_eq!(answer["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{url} {tenant}: {answer}");
+    }
+    for (url, tenant) in found("1.0", "HTTP+JSON") {
+        let at = format!("{}/{tenant}/message:send", path(&url));
+        let answer = wire.post(&at, V1, &json!({ "message": message }).to_string()).json();
+        assert_eq!(answer["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{at}: {answer}");
+    }
+    // 0.3 has no word for a tenant, so it is in the path. What a path already means, it keeps.
+    let old = found("0.3", "JSONRPC");
+    assert_eq!(old, [("/blue/"), ("/red/")].map(|path| (format!("{}{path}", wire.url()), String::new())));
+    assert_eq!(shown["url"], old[0].0.as_str());
+    let parts = json!([{ "kind": "text", "text": "hello" }]);
+    let message = json!({ "kind": "message", "messageId": "m", "role": "user", "parts": parts });
+    for (url, _) in old {
+        let params = json!({ "message": message });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params });
+        let answer = wire.post(&path(&url), "", &body.to_string()).json();
+        assert_eq!(answer["result"]["status"]["state"], "completed", "{url}: {answer}");
+    }
+    assert_eq!(wire.get("/health", "").json()["status"], "healthy");
+    let own = wire.get("/red/.well-known/agent-card.json", V1).json();
+    assert_eq!(own["supportedInterfaces"][0]["url"], format!("{}/red/", wire.url()));
+    for transport in ["jsonrpc", "rest", "websocket", "grpc"] {
+        let url = wire.url();
+        let args = ["client", "call", "--url", &url, "--transport", transport, "--prompt", "hello"];
+        let done = nuncio_tests::nuncio(&args);
+        assert!(done.status.success(), "{transport}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+}

@@ -132,6 +132,8 @@ pub(crate) struct App {
     pub(crate) audit: Option<Arc<Audit>>,
     /// The jobs that MCP knows no more.
     pub(crate) mcp: mcp::Forgotten,
+    /// Who watches over gRPC whether the server lives.
+    pub(crate) watches: grpc::Watches,
 }
 
 /// A place among the open streams.

@@ -10,7 +10,6 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use ipnet::IpNet;
 use nuncio_protocol::{AgentCard, AgentExtension, AgentSkill, codec, v03};
 use parking_lot::Mutex;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
 use crate::auth::Security;
@@ -25,12 +24,15 @@ use crate::profile::Profile;
 mod desk;
 mod extended;
 mod signing;
+mod tenants;
 mod ways;
 
 pub(crate) use desk::Desk;
 pub use extended::ExtendedCard;
 pub use signing::CardSigning;
 pub(crate) use ways::Ways;
+
+use tenants::Tenant;
 
 /// How many addresses a server may be known under before the oldest card is made anew.
 const MOST_ADDRESSES: usize = 64;
@@ -78,6 +80,8 @@ pub(crate) struct Card {
     below: String,
     /// The tenant whose agent it is; empty for everybody's.
     tenant: Arc<str>,
+    /// The tenants that it names, where nobody comes in without one.
+    only: Option<Vec<Tenant>>,
     /// The ways in, once they are open. Until then HTTP is taken for the only one.
     ways: Arc<OnceLock<Ways>>,
     modified: HeaderValue,
@@ -86,7 +90,8 @@ pub(crate) struct Card {
     extended: Mutex<HashMap<String, Arc<AgentCard>>>,
 }
 
-/// The cards of a server: one for everybody, and one for each tenant with an agent of its own.
+/// The cards of a server: one for everybody, and one for each tenant with an agent of its own. Where only some
+/// tenants exist, each of them has one.
 pub(crate) struct Cards {
     all: Arc<Card>,
     pub(crate) tenants: HashMap<Arc<str>, Arc<Card>>,
@@ -101,7 +106,8 @@ impl Cards {
         security: &Security,
         ways: &Arc<OnceLock<Ways>>,
     ) -> Self {
-        let card = |served: &[&Served], tenant: &Arc<str>| {
+        let only = tenants::only(roster, engine, profile);
+        let card = |served: &[&Served], tenant: &Arc<str>, only: Option<Vec<Tenant>>| {
             let mut card = merged(served);
             let extensions = &mut card.capabilities.extensions;
             extensions.retain(|extension| engine.exposure.shows(&extension.uri));
@@ -112,15 +118,20 @@ impl Cards {
             extensions.extend(new);
             card.capabilities.push_notifications = Some(engine.push.is_some());
             profile.shape(&mut card);
-            Arc::new(Card::new(card, options.clone(), profile, security, tenant.clone(), ways.clone()))
+            let card = Card::new(card, options.clone(), profile, security, tenant.clone(), ways.clone());
+            Arc::new(Card { only, ..card })
         };
-        let tenants: HashSet<&Arc<str>> = roster.all().filter_map(|served| served.tenant.as_ref()).collect();
-        let of_tenant = |tenant: &Arc<str>| (tenant.clone(), card(&roster.of_tenant(tenant), tenant));
+        let exists = |tenant: &&Arc<str>| engine.tenants.as_ref().is_none_or(|all| all.contains(&***tenant));
+        let own = roster.all().filter_map(|served| served.tenant.as_ref()).filter(exists);
+        let found = only.iter().flatten().filter(|tenant| tenant.below.is_some()).map(|tenant| &tenant.name);
+        let tenants: HashSet<&Arc<str>> = own.chain(found).collect();
+        let of_tenant = |tenant: &Arc<str>| (tenant.clone(), card(&roster.of_tenant(tenant), tenant, None));
         let mut everybody = roster.of_tenant("");
         if everybody.is_empty() {
             everybody.push(roster.first());
         }
-        Self { all: card(&everybody, &Arc::default()), tenants: tenants.into_iter().map(of_tenant).collect() }
+        let tenants = tenants.into_iter().map(of_tenant).collect();
+        Self { all: card(&everybody, &Arc::default(), only.clone()), tenants }
     }
 
     /// The card that a tenant is shown.
@@ -128,7 +139,7 @@ impl Cards {
         self.tenants.get(tenant).unwrap_or(&self.all).clone()
     }
 
-    /// A tenant with an agent of its own.
+    /// A tenant with a card of its own.
     pub(crate) fn tenant(&self, name: &str) -> Option<Arc<str>> {
         self.tenants.get_key_value(name).map(|(tenant, _)| tenant.clone())
     }
@@ -176,10 +187,10 @@ impl Card {
         let modified = HeaderValue::from_str(&modified).unwrap_or_else(|_| HeaderValue::from_static(""));
         let below = match &*tenant {
             "" => String::new(),
-            name => format!("/{}", utf8_percent_encode(name, NON_ALPHANUMERIC)),
+            name => tenants::below(name),
         };
         let (made, extended) = Default::default();
-        Self { base, options, profile, below, tenant, ways, modified, made, extended }
+        Self { base, options, profile, below, tenant, only: None, ways, modified, made, extended }
     }
 
     /// What is said of the agent itself.
@@ -269,11 +280,12 @@ impl Card {
 
     /// The card with its addresses.
     fn at(&self, base_url: &str) -> AgentCard {
-        let mut supported_interfaces = match self.ways.get() {
-            Some(ways) => {
-                ways.interfaces(Some(base_url).filter(|_| ways.http.is_some()), self.profile.rpc_path(), &self.tenant)
-            }
-            None => Ways::default().interfaces(Some(base_url), self.profile.rpc_path(), &self.tenant),
+        let (usual, open) = (Ways::default(), self.ways.get());
+        let base_url = Some(base_url).filter(|_| open.is_none_or(|ways| ways.http.is_some()));
+        let (ways, rpc_path) = (open.unwrap_or(&usual), self.profile.rpc_path());
+        let mut supported_interfaces = match &self.only {
+            Some(only) => tenants::interfaces(ways, base_url, rpc_path, only),
+            None => ways.interfaces(base_url, rpc_path, &self.tenant),
         };
         if self.options.format == CardFormat::V1 {
             supported_interfaces.retain(|i| i.protocol_version == Version::V1.as_str());
@@ -293,7 +305,8 @@ impl Card {
         if self.profile.has_more_card(form == Form::V1)
             && let Ok(mut tree) = codec::decode(&body)
         {
-            self.profile.finish_card(&mut tree, base_url);
+            let below = self.only.iter().flatten().find_map(|tenant| tenant.below.as_deref()).unwrap_or_default();
+            self.profile.finish_card(&mut tree, &format!("{base_url}{below}"));
             body.clear();
             codec::encode_into(&tree, &mut body);
         }

@@ -17,6 +17,7 @@ use crate::auth::{AuthOptions, Gate};
 use crate::bind::browser::Browser;
 use crate::bind::frames::lines;
 use crate::bind::frames::session::Peer;
+use crate::bind::grpc::Watches;
 use crate::bind::limit::{Pace, StreamShares};
 use crate::bind::mcp::Forgotten;
 use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis, stdio, unix, ws};
@@ -127,6 +128,7 @@ impl Server {
             shares: options.http.max_streams_per_caller.map(StreamShares::new),
             audit: options.audit,
             mcp: Forgotten::default(),
+            watches: Watches::default(),
             http: options.http,
             profile: options.profile,
             closing: CancellationToken::new(),

@@ -32,8 +32,13 @@ impl Raw {
         Self { client, url: url.to_owned() }
     }
 
-    /// Posts this body, and waits for all of the answer.
-    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+    /// Posts this body, and waits for the head of the answer.
+    pub(crate) async fn begin(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> http::Response<reqwest::Body> {
         let mut request = self.client.post(format!("{}{path}", self.url)).body(body.into()).header("te", "trailers");
         if !headers.iter().any(|(name, _)| *name == "content-type") {
             request = request.header("content-type", "application/grpc");
@@ -41,9 +46,13 @@ impl Raw {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
+        tokio::time::timeout(PATIENCE, request.send()).await.expect("an answer in time").unwrap().into()
+    }
+
+    /// Posts this body, and waits for all of the answer.
+    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
         let whole = async {
-            let response: http::Response<reqwest::Body> = request.send().await.unwrap().into();
-            let (head, body) = response.into_parts();
+            let (head, body) = self.begin(path, headers, body).await.into_parts();
             let body = body.collect().await.unwrap();
             let trailers = body.trailers().cloned().unwrap_or_default();
             let http = head.status.as_u16();

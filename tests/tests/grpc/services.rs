@@ -37,6 +37,28 @@ async fn callers_show_their_tokens_and_see_their_own_tasks() {
 }
 
 #[tokio::test]
+async fn who_only_watches_takes_no_stream_from_callers_and_no_more_than_a_few() {
+    let server = Server::configured("token: t-1\nmax-streams: 1\n");
+    let raw = Raw::new(&server.url);
+    let ask = framed(&health::HealthCheckRequest::default().encode_to_vec());
+    let mut open = Vec::new();
+    let refused = loop {
+        let watch = raw.begin("/grpc.health.v1.Health/Watch", &[], ask.clone()).await;
+        match watch.headers().get("grpc-status") {
+            Some(status) => break status.to_str().unwrap().to_owned(),
+            None => open.push(watch),
+        }
+        assert!(open.len() < 200, "there is no end to them");
+    };
+    assert_eq!((refused.as_str(), open.len() > 1), ("8", true), "RESOURCE_EXHAUSTED after {}", open.len());
+    let known = [("authorization", "Bearer t-1")];
+    let answer = raw.call_with("SendStreamingMessage", &known, &say("stream 3 1")).await;
+    assert!(answer.code() == 0 && answer.messages.len() > 3, "{answer:?}");
+    let large = framed(&health::HealthCheckRequest { service: "x".repeat(1 << 20) }.encode_to_vec());
+    assert_eq!(raw.post("/grpc.health.v1.Health/Check", &[], large).await.code(), 8, "names are short");
+}
+
+#[tokio::test]
 async fn the_card_leads_to_grpc_and_calls_are_counted() {
     let server = Server::start(&[]);
     for version in [Version::V1_0, Version::V0_3] {

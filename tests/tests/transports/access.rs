@@ -56,6 +56,24 @@ async fn a_websocket_without_credentials_is_closed() {
 }
 
 #[tokio::test]
+async fn little_is_read_of_a_websocket_before_credentials() {
+    let house = House::open(TOKENS);
+    let large = message(&"x".repeat(200 << 10));
+    let first =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": large, "headers": bearer("t-ann") });
+    let mut socket = house.ws().await;
+    socket.send(Message::text(first.to_string())).await.expect("it can be sent");
+    assert_eq!(close_code(&mut socket).await, Some(1009));
+    // Behind credentials, in the first frame or at the opening, anything goes that a body may hold.
+    let mut by_frame = Talk::web(house.ws().await);
+    by_frame.say(&json!({ "headers": bearer("t-ann") }).to_string()).await;
+    let mut by_header = Talk::web(house.upgrade("/ws", &[("authorization", "Bearer t-ann")]).await.expect("open"));
+    for talk in [&mut by_frame, &mut by_header] {
+        assert_eq!(state(&talk.call("SendMessage", large.clone()).await["result"]["task"]), "COMPLETED");
+    }
+}
+
+#[tokio::test]
 async fn a_socket_carries_credentials_beside_each_request() {
     let house = House::open(TOKENS);
     let mut talk = Talk::open(&house, By::Unix).await;

@@ -39,6 +39,44 @@ async fn garbage_is_answered_and_stops_nothing() {
 }
 
 #[tokio::test]
+async fn headers_are_bounded_in_one_frame_and_over_all_of_them() {
+    let house = House::open("");
+    let headers = |from: usize, count: usize| {
+        let all: Value =
+            (from..from + count).map(|n| (format!("x-{n}"), json!("y"))).collect::<serde_json::Map<_, _>>().into();
+        json!({ "headers": all }).to_string()
+    };
+    for by in ALL {
+        let mut talk = Talk::open(&house, by).await;
+        talk.say(&headers(0, 33_000)).await;
+        let refused = talk.next().await.expect("an answer");
+        assert_eq!(refused.body["error"]["code"], -32600, "{by:?}");
+        talk.say(&headers(0, 60)).await;
+        talk.say(&headers(60, 60)).await;
+        let refused = talk.next().await.expect("an answer");
+        assert_eq!(refused.body["error"]["code"], -32600, "{by:?}");
+        talk.send("still here").await;
+    }
+}
+
+#[tokio::test]
+async fn an_array_is_no_object() {
+    let house = House::open("");
+    let mut talk = Talk::open(&house, By::Unix).await;
+    let array = json!(["m-1", "", "", "ROLE_USER", [{ "text": "hello" }]]);
+    for (method, params) in [
+        ("SendMessage", json!({ "message": array })),
+        ("message/send", json!({ "message": array })),
+        ("SendMessage", json!(["", array])),
+    ] {
+        assert_eq!(talk.call(method, params).await["error"]["code"], -32602, "{method}");
+    }
+    talk.say(&json!(["2.0", 1, "ListTasks", {}]).to_string()).await;
+    assert_eq!(talk.next().await.expect("an answer").body["error"]["code"], -32600);
+    assert_eq!(talk.call("ListTasks", json!({})).await["result"]["totalSize"], 0);
+}
+
+#[tokio::test]
 async fn large_frames_are_taken_up_to_the_limit() {
     let house = House::open("");
     for by in ALL {

@@ -114,6 +114,27 @@ fn a_token_with_scopes_may_do_no_more() {
     assert_eq!(wire.get("/metrics", ANNA).status, 403);
 }
 
+#[test]
+fn a_webhook_beside_a_message_needs_the_scope_for_webhooks() {
+    let wire = Wire::start(
+        "tokens:\n- {name: anna, token: aaaaaaaaaaaaaaaaaaaaaaaa, scopes: [talk]}\n\
+         - {name: ben, token: bbbbbbbbbbbbbbbbbbbbbbbb}\n\
+         scopes: {talk: [SendMessage, SendStreamingMessage, GetTask, ListTasks]}\n\
+         push-notifications: true\npush-allowed-cidrs: 127.0.0.0/8\n",
+    );
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hi" }] });
+    let configuration = json!({ "taskPushNotificationConfig": { "url": "http://127.0.0.1:65000/" } });
+    let body = json!({ "message": message, "configuration": configuration }).to_string();
+    for path in ["/message:send", "/message:stream"] {
+        let refused = wire.post(path, &format!("{V1}{ANNA}"), &body);
+        assert_eq!(refused.status, 403, "{path}: {}", refused.text());
+        assert!(refused.text().contains("CreateTaskPushNotificationConfig"), "{}", refused.text());
+    }
+    assert_eq!(tasks(&wire, ANNA), 0, "nothing was done");
+    let done = wire.post("/message:send", &format!("{V1}{BEN}"), &body);
+    assert_eq!(done.status, 200, "{}", done.text());
+}
+
 fn write(path: &Path, text: &str) {
     let new = path.with_extension("new");
     std::fs::write(&new, text).expect("the file can be written");

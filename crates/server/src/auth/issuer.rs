@@ -100,6 +100,12 @@ impl Issuer {
         self.keys.refresh_file();
     }
 
+    /// Whether its keys can be had now. Why not is in the log.
+    pub async fn has_keys(&self) -> bool {
+        self.keys.refresh_if_old().await;
+        self.keys.are_there()
+    }
+
     pub(super) async fn refresh_keys(&self) {
         self.keys.refresh_if_old().await;
     }

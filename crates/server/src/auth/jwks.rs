@@ -132,6 +132,13 @@ impl Keys {
         }
     }
 
+    pub(super) fn are_there(&self) -> bool {
+        match self {
+            Self::Fetched(fetched) => fetched.now.read().had.is_some(),
+            Self::Shared(_) | Self::File(..) => true,
+        }
+    }
+
     pub(super) async fn refresh_if_old(&self) {
         let Self::Fetched(fetched) = self else { return };
         let is_old = fetched.now.read().had.is_none_or(|had| had.elapsed() > FRESH);

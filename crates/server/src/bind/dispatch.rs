@@ -345,5 +345,9 @@ fn check_send(app: &App, call: &Call, request: &SendMessageRequest) -> Result<()
         let text = "This agent does not send push notifications: leave taskPushNotificationConfig out";
         return Err(Error::new(ErrorKind::PushNotificationNotSupported, text));
     }
+    // A webhook that comes with the message is one all the same.
+    if push.is_some() && !call.grants.allow(Operation::PushCreate) {
+        return Err(not_allowed(Operation::PushCreate));
+    }
     Ok(())
 }

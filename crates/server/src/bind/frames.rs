@@ -15,6 +15,9 @@ use nuncio_protocol::codec::{self, DecodeError, Raw};
 use nuncio_protocol::{Error, ErrorKind};
 use serde::Deserialize;
 
+/// The most headers that a connection has. HTTP takes as many, and no map of them holds any number.
+pub(crate) const MOST_HEADERS: usize = 100;
+
 /// What stands beside a request.
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
@@ -49,6 +52,9 @@ pub(crate) fn beside(frame: &[u8]) -> Result<Beside, Error> {
         }
         Err(_) => return Ok(Beside::default()),
     };
+    if members.headers.as_ref().is_some_and(|headers| headers.len() > MOST_HEADERS) {
+        return Err(too_many());
+    }
     let mut headers = HeaderMap::new();
     for (name, value) in members.headers.iter().flatten() {
         let name = HeaderName::try_from(name.as_str()).map_err(|_| bad("a name in `headers` is none of a header"))?;
@@ -66,6 +72,11 @@ pub(crate) fn beside(frame: &[u8]) -> Result<Beside, Error> {
 fn is_own(name: &HeaderName) -> bool {
     let name = name.as_str();
     !(matches!(name, "host" | "origin" | "forwarded" | "x-real-ip") || name.starts_with("x-forwarded-"))
+}
+
+/// There are more headers than a connection has.
+pub(crate) fn too_many() -> Error {
+    bad("`headers` are too many, a connection has at most 100 of them")
 }
 
 fn bad(what: &'static str) -> Error {
@@ -106,6 +117,18 @@ mod tests {
             r#"{"id":7,"payload":{"final":true}}"#,
         ] {
             assert_eq!(ends(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn more_headers_than_a_connection_has_are_refused() {
+        let frame = |count: usize| {
+            let headers: BTreeMap<_, _> = (0..count).map(|n| (format!("h{n}"), "x")).collect();
+            codec::encode(&codec::json!({ "headers": headers }))
+        };
+        assert_eq!(beside(&frame(MOST_HEADERS)).unwrap().headers.len(), MOST_HEADERS);
+        for count in [MOST_HEADERS + 1, 33_000] {
+            assert_eq!(beside(&frame(count)).unwrap_err().kind, ErrorKind::InvalidRequest, "{count}");
         }
     }
 

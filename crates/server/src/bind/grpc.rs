@@ -26,6 +26,7 @@ use crate::auth::{Caller, Shown, proven};
 use crate::boxed::boxed;
 use crate::call::Version;
 pub(crate) use frame::framed;
+pub(crate) use health::Watches;
 
 /// The services, by the first segment of the path.
 const SERVICES: [(&str, Service); 6] = [
@@ -93,10 +94,11 @@ where
 {
     let method = parts.uri.path().rsplit_once('/').map_or("", |(_, method)| method);
     // Whoever looks whether the server lives has no credentials.
-    if service == Service::Health {
-        return health::answer(app, method, message(app, &parts.headers, incoming).await?).await;
-    }
     let mut way = app.way(&parts, local, remote);
+    if service == Service::Health {
+        let asked = message(app, &parts.headers, incoming, health::LARGEST).await?;
+        return health::answer(app, method, asked, way.client.unwrap_or(remote.ip())).await;
+    }
     way.binding = Some(if service == Service::Envelope { "grpc-jsonrpc" } else { "grpc" });
     let shown = Shown { headers: &parts.headers, query: None, from: way.client, proven: proven(&parts) };
     let caller = match app.gate.admit(shown).await {
@@ -134,7 +136,7 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
-    let body = message(app, &parts.headers, incoming).await?;
+    let body = message(app, &parts.headers, incoming, app.http.max_body).await?;
     match service {
         Service::A2a(version) => a2a::answer(app, version, method, parts, caller, body, deadline).await,
         _ => envelope::answer(app, method, parts, caller, body, deadline).await,
@@ -142,12 +144,11 @@ where
 }
 
 /// The one message of a call.
-async fn message<B>(app: &App, headers: &HeaderMap, incoming: B) -> Result<Bytes, Error>
+async fn message<B>(app: &App, headers: &HeaderMap, incoming: B, most: usize) -> Result<Bytes, Error>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
-    let most = app.http.max_body;
     let body = body::read(incoming, most.saturating_add(frame::PREFIX), app.http.body_timeout).await?;
     frame::only(body, frame::encoding(headers)?, most)
 }

@@ -128,7 +128,7 @@ where
     close_if_unread(&body, rest::handle(app, &parts, &caller, body.clone()).await)
 }
 
-/// A path below the name of a tenant with an agent of its own is that agent's: the rest of it means the same
+/// A path below the name of a tenant with a card of its own is that tenant's: the rest of it means the same
 /// as at the root.
 fn set_tenant_apart(app: &App, parts: &mut Parts) {
     let cards = app.cards.cards();

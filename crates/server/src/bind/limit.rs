@@ -115,7 +115,7 @@ fn too_many() -> Error {
 }
 
 /// An IPv6 host has a whole network of addresses to call from.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let mut octets = address.octets();

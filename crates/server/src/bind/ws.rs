@@ -1,5 +1,7 @@
 //! JSON-RPC over WebSocket, on the HTTP port.
 
+mod gauge;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,6 +24,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSocketConfig};
 
+use self::gauge::{Gauge, Gauged};
 use super::App;
 use super::body::Body;
 use super::frames::form::Form;
@@ -131,6 +134,8 @@ where
     let most = app.http.max_body;
     let config = WebSocketConfig::default().read_buffer_size(READ);
     let config = config.max_message_size(Some(most)).max_frame_size(Some(most));
+    let gauge = Gauge::new(known);
+    let stream = Gauged { stream, gauge: gauge.clone() };
     let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let (sink, stream) = socket.split();
     let peer = Peer { way, ..Peer::default() };
@@ -139,9 +144,10 @@ where
     let (say, goodbye) = oneshot::channel();
     let reading = async {
         let mut reader = Reader { app, session: &session, stream, heard: &heard };
-        let end = match known || reader.introduced().await {
-            true => reader.run().await,
-            false => Some((CloseCode::Policy, "send credentials in the first frame")),
+        let introduced = if known { Ok(()) } else { reader.introduced(&gauge).await };
+        let end = match introduced {
+            Ok(()) => reader.run().await,
+            Err(goodbye) => Some(goodbye),
         };
         // What was asked is still answered, if somebody is there to read it.
         if matches!(end, Some((CloseCode::Away | CloseCode::Policy, _))) {
@@ -165,7 +171,7 @@ struct Reader<'a, S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
     /// Lets in a caller whose first frame has the credentials that its request had not.
-    async fn introduced(&mut self) -> bool {
+    async fn introduced(&mut self, gauge: &Gauge) -> Result<(), Goodbye> {
         let first = async {
             loop {
                 match self.stream.next().await {
@@ -175,11 +181,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
                 }
             }
         };
-        let Ok(Some(frame)) = tokio::time::timeout(self.app.http.header_timeout, first).await else { return false };
+        let unknown = (CloseCode::Policy, "send credentials in the first frame");
+        let Ok(Some(frame)) = tokio::time::timeout(self.app.http.header_timeout, first).await else {
+            let too_large = (CloseCode::Size, "before credentials, no more than 64 KiB are read");
+            return Err(if gauge.is_empty() { too_large } else { unknown });
+        };
         let known = self.session.introduce(&frame).await;
         // A request without credentials is answered too: it is told what is missing.
         self.session.take(frame).await;
-        known
+        if !known {
+            return Err(unknown);
+        }
+        gauge.open();
+        Ok(())
     }
 
     /// Takes requests until the connection ends. Says why, if the peer does not know.

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::form::{About, Form};
-use super::{Beside, beside};
+use super::{Beside, MOST_HEADERS, beside, too_many};
 use crate::auth::{Caller, Shown, proven};
 use crate::bind::dialect::Dialect;
 use crate::bind::rpc::{self, Envelope, Reply, ReplyBody};
@@ -79,11 +79,14 @@ impl Defaults {
         Self { said, v1 }
     }
 
-    /// The same with these headers.
-    fn with(&self, headers: HeaderMap) -> Self {
+    /// The same with these headers, unless they are more than a connection has.
+    fn with(&self, headers: HeaderMap) -> Result<Self, Error> {
         let mut said = self.said.clone();
         said.headers.extend(headers);
-        Self::new(said)
+        if said.headers.len() > MOST_HEADERS {
+            return Err(too_many());
+        }
+        Ok(Self::new(said))
     }
 
     fn parts(&self, is_old: bool) -> &Parts {
@@ -146,7 +149,10 @@ impl Session {
     pub(crate) async fn take(&self, frame: Bytes) {
         let headers = match beside(&frame) {
             Ok(Beside { ends: Some(id), .. }) => return self.0.end(&id),
-            Ok(beside) if beside.alone => return self.0.remember(beside.headers),
+            Ok(beside) if beside.alone => match self.0.remember(beside.headers) {
+                Ok(()) => return,
+                Err(error) => return self.refuse(&error).await,
+            },
             Ok(beside) => beside.headers,
             Err(error) => return self.refuse(&error).await,
         };
@@ -157,7 +163,10 @@ impl Session {
         let Ok(room) = room else { return };
         let mut defaults = self.0.defaults.read().clone();
         if !headers.is_empty() {
-            defaults = Arc::new(defaults.with(headers));
+            defaults = match defaults.with(headers) {
+                Ok(defaults) => Arc::new(defaults),
+                Err(error) => return self.refuse(&error).await,
+            };
         }
         let inner = self.0.clone();
         let mut work = boxed(|| async move { inner.answer(&defaults, &frame, room).await });
@@ -175,8 +184,10 @@ impl Session {
 
     /// Whether the headers so far, and those of this first frame, let the caller in. They stay.
     pub(crate) async fn introduce(&self, frame: &[u8]) -> bool {
-        let Ok(beside) = beside(frame) else { return false };
-        self.0.remember(beside.headers);
+        let headers = beside(frame).map(|beside| beside.headers);
+        if headers.and_then(|headers| self.0.remember(headers)).is_err() {
+            return false;
+        }
         let defaults = self.0.defaults.read().clone();
         self.0.admit(&defaults.said).await.is_ok()
     }
@@ -212,9 +223,10 @@ impl Session {
 }
 
 impl Inner {
-    fn remember(&self, headers: HeaderMap) {
+    fn remember(&self, headers: HeaderMap) -> Result<(), Error> {
         let mut defaults = self.defaults.write();
-        *defaults = Arc::new(defaults.with(headers));
+        *defaults = Arc::new(defaults.with(headers)?);
+        Ok(())
     }
 
     /// Ends the streams with this id. Their task goes on; a stream that is not there has nothing to end.

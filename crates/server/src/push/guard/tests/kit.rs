@@ -65,7 +65,22 @@ pub(super) struct Receiver {
 impl Receiver {
     /// `answer` is sent as it is; `hold` says whether the connection then stays open without a word.
     pub(super) async fn start(address: impl tokio::net::ToSocketAddrs, answer: impl Into<Vec<u8>>, hold: bool) -> Self {
-        let listener = TcpListener::bind(address).await.unwrap();
+        Self::serve(TcpListener::bind(address).await.unwrap(), answer, hold)
+    }
+
+    /// Two on the same port: one at 127.0.0.2, which answers so, and one at 127.0.0.1. A port that is free at the one
+    /// address may be in use at the other.
+    pub(super) async fn two(answer: &str) -> (Self, Self) {
+        for _ in 0..100 {
+            let open = TcpListener::bind("127.0.0.2:0").await.unwrap();
+            if let Ok(closed) = TcpListener::bind(("127.0.0.1", open.local_addr().unwrap().port())).await {
+                return (Self::serve(open, answer, false), Self::serve(closed, answer, false));
+            }
+        }
+        panic!("no port is free at both addresses");
+    }
+
+    fn serve(listener: TcpListener, answer: impl Into<Vec<u8>>, hold: bool) -> Self {
         let at = listener.local_addr().unwrap();
         let (connections, requests) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
         let (count, kept, answer) = (connections.clone(), requests.clone(), Arc::new(answer.into()));

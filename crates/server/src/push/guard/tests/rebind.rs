@@ -32,8 +32,7 @@ async fn a_name_that_is_public_when_checked_and_loopback_when_used_reaches_nothi
 
 #[tokio::test]
 async fn the_connection_goes_to_the_address_that_was_judged() {
-    let open = Receiver::start("127.0.0.2:0", DONE_AND_CLOSE, false).await;
-    let closed = Receiver::start(("127.0.0.1", open.at.port()), DONE, false).await;
+    let (open, closed) = Receiver::two(DONE_AND_CLOSE).await;
     let script = Script::new([&["127.0.0.2"], &["127.0.0.1"]]);
     let guard = Guard::with_resolver(openings(&[], &["127.0.0.2/32"]), script.clone()).unwrap();
     assert_eq!(post(&guard, open.at.port()).await, Ok(200));
@@ -44,8 +43,7 @@ async fn the_connection_goes_to_the_address_that_was_judged() {
 
 #[tokio::test]
 async fn a_kept_connection_stays_where_it_was_judged() {
-    let open = Receiver::start("127.0.0.2:0", DONE, false).await;
-    let closed = Receiver::start(("127.0.0.1", open.at.port()), DONE, false).await;
+    let (open, closed) = Receiver::two(DONE).await;
     let guard =
         Guard::with_resolver(openings(&[], &["127.0.0.2/32"]), Script::new([&["127.0.0.2"], &["127.0.0.1"]])).unwrap();
     assert_eq!(post(&guard, open.at.port()).await, Ok(200));
