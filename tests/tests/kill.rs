@@ -184,12 +184,15 @@ fn check(all: &[Seen], whole: &Value) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_answered_before_a_kill_is_the_same_after_it() {
     let mut random = Random::new();
-    for round in 0..3 {
+    for round in 0..6 {
         let mut server = Server::start(&[]);
         let (answered, enough) = (Arc::new(AtomicU64::new(0)), 50 + random.below(100));
+        // So much that the write-ahead log is moved into the file again and again, also while the server dies.
+        let (enough, long) = if round < 3 { (enough, None) } else { (4 * enough, Some("word ".repeat(5000))) };
         let mut clients = JoinSet::new();
         for client in 0..50 {
-            let request = server.rpc_request("SendMessage", &message(&format!("stream {}", 1 + client % 7)));
+            let text = long.clone().unwrap_or_else(|| format!("stream {}", 1 + client % 7));
+            let request = server.rpc_request("SendMessage", &message(&text));
             let answered = answered.clone();
             clients.spawn(async move {
                 let mut tasks = Vec::new();

@@ -175,6 +175,11 @@ impl Presenter {
     }
 }
 
+/// Takes from the metadata of a task what it waited for: its state is another now.
+pub(crate) fn settle(metadata: &mut Metadata) {
+    iac_code::settle(metadata);
+}
+
 /// An event on the way, which changes nothing about the state.
 fn passing(metadata: Metadata) -> Update {
     Update::Status { state: TaskState::Working, message: None, metadata }

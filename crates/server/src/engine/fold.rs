@@ -6,6 +6,7 @@ use nuncio_protocol::{
 };
 
 use crate::map::Map;
+use crate::present;
 
 /// A task as the sum of its events so far.
 #[derive(Debug, Default)]
@@ -61,6 +62,7 @@ impl Fold {
             self.remember(said);
         }
         if changed {
+            present::settle(&mut self.task.metadata);
             merge(&mut self.task.metadata, update.metadata);
         }
     }

@@ -4,12 +4,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nuncio_protocol::{AgentExtension, Artifact, Content, Message, MessageId, Metadata, Part, TaskState, Value, json};
+use nuncio_protocol::{
+    AgentExtension, Artifact, Content, Message, MessageId, Metadata, Object, Part, TaskState, Value, json,
+};
 
 use super::discreet::{clean, clean_all};
 use super::{Ending, ToolFile, passing};
 use crate::artifact::FILE;
-use crate::engine::approval::{Decision, Request};
+use crate::engine::approval::{DecidedBy, Decision, Request};
 use crate::engine::turn::{ToolCall, ToolStep, Usage};
 use crate::engine::{Exposure, Update};
 
@@ -101,22 +103,21 @@ impl Presenter {
 
     pub(crate) fn decided(&mut self, request: &Request, decision: &Decision) -> Option<Update> {
         let approval = &request.approval;
-        let permission = || {
-            json!({
-                "autoApproved": decision.approved,
-                "toolName": approval.tool,
-                "toolUseId": approval.call,
-            })
-        };
-        let input = || match self.exposure.summaries {
-            true => ("inputSummary", summary(&approval.tool, &approval.input)),
-            false => ("toolInput", trimmed(&approval.input, 0)),
-        };
-        self.exposure.tools.then(|| {
-            let (mut all, (key, value)) = (permission(), input());
-            all[key] = value;
-            self.about("permission", all)
-        })
+        let mut all = Object::new();
+        if decision.by == DecidedBy::Caller {
+            all.insert("inputReceived".into(), received(request, decision.approved));
+        }
+        if self.exposure.tools {
+            let (key, value) = match self.exposure.summaries {
+                true => ("inputSummary", summary(&approval.tool, &approval.input)),
+                false => ("toolInput", trimmed(&approval.input, 0)),
+            };
+            let mut shown =
+                json!({ "autoApproved": decision.approved, "toolName": approval.tool, "toolUseId": approval.call });
+            shown[key] = value;
+            all.insert("permission".into(), shown);
+        }
+        (!all.is_empty()).then(|| passing(self.metadata(Value::Object(all))))
     }
 
     fn about(&self, what: &str, value: Value) -> Update {
@@ -186,6 +187,28 @@ fn waits(request: &Request, message: &Message) -> Value {
             "required": true,
         },
         "permission": { "autoApproved": false, "pending": true, "toolName": tool, "toolUseId": call },
+    })
+}
+
+/// Nobody need answer any more what the metadata of a task asks for.
+pub(super) fn settle(metadata: &mut Metadata) {
+    // To look for something to change takes room where there is nothing.
+    if !metadata.is_empty()
+        && let Some(Value::Object(about)) = metadata.get_mut("iac_code")
+        && let Some(pending) = about.get_mut("permission").and_then(|permission| permission.get_mut("pending"))
+    {
+        *pending = false.into();
+        about.remove("input");
+    }
+}
+
+/// What somebody has answered.
+fn received(request: &Request, approved: bool) -> Value {
+    json!({
+        "kind": "permission",
+        "inputId": request.id,
+        "toolUseId": request.approval.call,
+        "decision": if approved { "allow_once" } else { "deny" },
     })
 }
 

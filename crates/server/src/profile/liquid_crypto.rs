@@ -5,8 +5,8 @@ use nuncio_protocol::draft::{self, ExtensionRequired, Listing};
 use nuncio_protocol::jsonrpc;
 use nuncio_protocol::{
     AgentCard, CancelTaskRequest, Error, ErrorKind, GetTaskRequest, ListTaskPushNotificationConfigsRequest,
-    ListTasksRequest, ListTasksResponse, SubscribeToTaskRequest, TaskPushNotificationConfigRequest, TaskState,
-    Timestamp, Value, codec, json,
+    ListTasksRequest, ListTasksResponse, SendMessageRequest, SubscribeToTaskRequest, TaskPushNotificationConfigRequest,
+    TaskState, Timestamp, Value, codec, json,
 };
 
 use crate::bind::dispatch::{Answer, Outcome, Request};
@@ -140,7 +140,8 @@ fn page(listing: &Listing) -> ListTasksRequest {
 pub(crate) async fn check_references(app: &App, call: &Call, request: &Request) -> Result<(), Error> {
     let (Request::Send(request) | Request::Stream(request)) = request else { return Ok(()) };
     let Some(message) = &request.message else { return Ok(()) };
-    for id in &message.reference_task_ids {
+    // More than that are refused.
+    for id in message.reference_task_ids.iter().take(SendMessageRequest::MOST_REFERENCES) {
         match app.engine.get(call, id).await {
             Ok(task) if task.task()?.context_id != message.context_id => {
                 let text = "Referenced task does not belong to this context";

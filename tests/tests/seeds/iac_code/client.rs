@@ -8,6 +8,7 @@ use crate::run::{Done, Shell};
 struct Place {
     server: Server,
     shell: Shell,
+    folder: tempfile::TempDir,
 }
 
 impl Place {
@@ -19,15 +20,19 @@ impl Place {
             .set("NOTIFICATION_TOKEN", "notification-token")
             .set("WEBHOOK_BEARER_TOKEN", "callback-token");
         shell.write("a2a-client.yml", &format!("url: {}/\ntoken: local-dev-token\ntimeout: 30\n", server.url));
-        Self { server, shell }
+        Self { server, shell, folder: tempfile::tempdir().expect("a temporary folder") }
     }
 
     /// Runs a documented line; only the name of the binary, addresses and ids are other ones.
     fn line(&self, line: &str) -> Done {
         let line = line.replace("http://127.0.0.1:41242", &self.server.url);
-        let cwd = self.server.data_dir().display().to_string();
-        let line = line.replace("$PWD", &cwd);
+        let line = line.replace("$PWD", &self.cwd());
         self.shell.line(&line.replacen("iac-code ", &format!("{} ", binary().display()), 1))
+    }
+
+    /// A folder that callers may name.
+    fn cwd(&self) -> String {
+        self.folder.path().display().to_string()
     }
 
     async fn task(&self, text: &str) -> Value {
@@ -98,7 +103,7 @@ fn the_file_of_the_client() {
          callback-url: https://hooks.example.com/a2a\nnotification-token: notification-token\nauth-scheme: bearer\n\
          auth-credentials: callback-token\nroutes:\n- name: ros\n  url: {0}/\n  skills:\n  - iac_generation\n  tags:\n  - ros\n  - template\n",
         place.server.url,
-        place.server.data_dir().display(),
+        place.cwd(),
     );
     place.shell.write("whole.yml", &file);
     let listed = place.line("iac-code a2a-client --config whole.yml task-list --output json").ok();

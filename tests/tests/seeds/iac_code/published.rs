@@ -15,7 +15,7 @@ fn run(server: &Server, home: &std::path::Path, args: &[&str]) -> String {
         .args(["--url", &format!("{}/", server.url)])
         .env("HOME", home)
         .env("DISABLE_TELEMETRY", "1")
-        .current_dir(server.data_dir())
+        .current_dir(home)
         .stdin(Stdio::null())
         .output()
         .expect("the client can be started");

@@ -113,6 +113,38 @@ async fn permissions_can_be_asked_for() {
     assert_eq!((state(&done), said(&done).contains("approved")), ("INPUT_REQUIRED", true), "{done}");
 }
 
+/// What was answered, or is no longer wanted, is not shown as waiting, however little of tools is shown.
+#[tokio::test]
+async fn a_permission_is_pending_only_while_it_is() {
+    for more in ["", "thinking-exposure: none"] {
+        let server = serve(&format!("interactive-permissions: true\n{more}"));
+        let task = server.send("approve rm -rf build").await;
+        let asked = task["metadata"]["iac_code"].clone();
+        assert_eq!(asked["permission"]["pending"], true, "{task}");
+        let mut answer = follow_up(&task, "");
+        answer["message"]["contextId"] = task["contextId"].clone();
+        let decision = json!({
+            "schemaVersion": 1, "kind": "permission", "requestTaskId": task["id"],
+            "inputId": asked["input"]["inputId"], "toolUseId": asked["input"]["toolUseId"], "decision": "deny",
+        });
+        answer["message"]["parts"] = json!([{ "data": decision, "mediaType": "application/json" }]);
+        let told = server.send_params(answer).await["metadata"]["iac_code"].clone();
+        assert!(told.get("input").is_none() && told["permission"]["pending"] == false, "{told}");
+        let received = json!({
+            "kind": "permission", "inputId": asked["input"]["inputId"], "toolUseId": asked["input"]["toolUseId"],
+            "decision": "deny",
+        });
+        let log = metadata(&server.log(id(&task)).await);
+        assert!(log.iter().any(|one| one["inputReceived"] == received), "{log:?}");
+        // Canceled: nobody need answer any more.
+        let task = server.send("approve rm -rf build").await;
+        let canceled = server.cancel(id(&task)).await;
+        assert_eq!(state(&canceled), "CANCELED");
+        let told = &canceled["metadata"]["iac_code"];
+        assert!(told.get("input").is_none() && told["permission"]["pending"] == false, "{told}");
+    }
+}
+
 /// The other later forms: a summary of tool input, and no paths.
 #[tokio::test]
 async fn less_can_be_shown() {
