@@ -1,9 +1,11 @@
 //! A folder that was checked: where a process may start, and which files may be read and written.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +13,9 @@ use rustix::fs::{Mode, OFlags};
 
 use super::beneath::{self, Follow, OpenError};
 use super::bounds::Bounds;
+
+/// So many links to what is missing may follow each other.
+const MOST_LINKS: usize = 8;
 
 /// A folder that an agent may work in.
 ///
@@ -111,7 +116,8 @@ impl Workspace {
 
     /// Makes a file and the folders that it is in, unless they would be in one of the server's own.
     fn create(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
-        let parent = self.relative(path).and_then(Path::parent).ok_or(OpenError::Missing)?;
+        let path = self.relative(path).ok_or(OpenError::Missing)?;
+        let parent = path.parent().ok_or(OpenError::Missing)?;
         for existing in parent.ancestors() {
             match self.open(existing, beneath::FOLDER, Mode::empty()) {
                 Err(OpenError::Missing) => {}
@@ -122,8 +128,25 @@ impl Workspace {
             }
         }
         beneath::make_folders(&self.dir, parent)?;
-        // A link to what is missing would have it made wherever it leads.
-        self.open(path, flags | OFlags::CREATE | OFlags::NOFOLLOW, Mode::from_raw_mode(0o666))
+        // A link to what is missing is followed here, since the kernel would make it wherever the link leads.
+        let mut path = path.to_owned();
+        for _ in 0..MOST_LINKS {
+            match self.open(&path, flags | OFlags::CREATE | OFlags::NOFOLLOW, Mode::from_raw_mode(0o666)) {
+                Err(OpenError::Outside) => path = self.follow(&path).ok_or(OpenError::Outside)?,
+                opened => return opened,
+            }
+        }
+        Err(OpenError::Outside)
+    }
+
+    /// Where a link leads, if that is in a folder of this one that is there already and not the server's own.
+    fn follow(&self, link: &Path) -> Option<PathBuf> {
+        let parent = link.parent()?;
+        let folder = self.open(parent, beneath::FOLDER, Mode::empty()).ok()?;
+        let target = rustix::fs::readlinkat(&folder, link.file_name()?, Vec::new()).ok()?;
+        let target = parent.join(OsStr::from_bytes(target.as_bytes()));
+        self.open(target.parent()?, beneath::FOLDER, Mode::empty()).ok()?;
+        Some(target)
     }
 
     /// Opens what is in the folder and not the server's own.

@@ -92,6 +92,36 @@ fn files_are_written_with_their_folders() {
 }
 
 #[test]
+fn a_link_to_what_is_missing_makes_it_inside_only() {
+    let tree = Tree::new();
+    let workspace = tree.workspace();
+    let outside = tree.outside.join("made.txt");
+    for (link, target) in
+        [("near", "made.txt"), ("sub/up", "../up.txt"), ("chain", "near-2"), ("near-2", "sub/chained.txt")]
+    {
+        tree.link(target, link);
+        if link != "chain" {
+            workspace.write(link, b"made").unwrap_or_else(|error| panic!("{link}: {error}"));
+        }
+    }
+    fs::remove_file(tree.inside.join("sub/chained.txt")).expect("made by the link before");
+    workspace.write("chain", b"made").expect("two links");
+    for made in ["made.txt", "up.txt", "sub/chained.txt"] {
+        assert_eq!(fs::read(tree.inside.join(made)).expect("there"), b"made", "{made}");
+    }
+    for (link, target) in [
+        ("away", "../outside/made.txt"),
+        ("away-whole", outside.to_str().expect("plain")),
+        ("round", "loop"),
+        ("folder", "no-such-folder/made.txt"),
+    ] {
+        tree.link(target, link);
+        assert!(workspace.write(link, b"made").is_err(), "{link}");
+    }
+    assert!(!outside.exists() && !tree.inside.join("no-such-folder").exists());
+}
+
+#[test]
 fn a_link_that_flips_while_it_is_read_never_shows_what_is_outside() {
     let tree = Tree::new();
     let workspace = tree.workspace();
