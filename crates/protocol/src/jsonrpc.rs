@@ -8,6 +8,9 @@ use serde_json::value::RawValue;
 use crate::codec::{self, DecodeError, Value};
 use crate::error::{Error, ErrorKind};
 
+/// The longest id, as JSON text: it is sent back with every event of a stream.
+const LONGEST_ID: usize = 512;
+
 /// A request, its parameters not yet read.
 #[derive(Debug)]
 pub struct Request<'a> {
@@ -51,6 +54,9 @@ impl<'a> Request<'a> {
         let envelope: Envelope<'a> = codec::decode(json).map_err(|error| refuse(json, error))?;
         let id = match envelope.id.map(RawValue::get) {
             None => Id::NULL,
+            Some(id) if id.len() > LONGEST_ID => {
+                return Err((bad("`id` is longer than 512 bytes"), "null".into()));
+            }
             Some(id) if is_id(id) => Id(id),
             Some(_) => return Err((bad("`id` must be a string, a number or null"), "null".into())),
         };
@@ -93,7 +99,8 @@ fn refuse(json: &[u8], error: DecodeError) -> (Error, String) {
         Ok(Value::Array(_)) => return (bad("batches are not part of A2A; send one object"), "null".into()),
         _ => None,
     };
-    (bad("expected one object with `jsonrpc`, `id`, `method` and `params`"), id.unwrap_or_else(|| "null".into()))
+    let id = id.filter(|id| id.len() <= LONGEST_ID).unwrap_or_else(|| "null".into());
+    (bad("expected one object with `jsonrpc`, `id`, `method` and `params`"), id)
 }
 
 const OPEN: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":";
@@ -135,5 +142,27 @@ impl<'a> From<&'a str> for Id<'a> {
     /// From JSON text that was checked before; anything else becomes `null`.
     fn from(json: &'a str) -> Self {
         if is_id(json) { Self(json) } else { Id::NULL }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_is_too_long_is_not_sent_back() {
+        let id = |length: usize| format!("\"{}\"", "x".repeat(length - 2));
+        let request = |id: &str, method: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method}}}"#);
+        let longest = id(LONGEST_ID);
+        let json = request(&longest, "\"GetTask\"");
+        assert_eq!(Request::decode(json.as_bytes()).expect("a request").id.get(), longest);
+        // The second is no request, whatever its id.
+        for (method, length) in [("\"GetTask\"", LONGEST_ID + 1), ("7", LONGEST_ID + 1), ("\"GetTask\"", 1 << 20)] {
+            let json = request(&id(length), method);
+            let (error, answered) = Request::decode(json.as_bytes()).expect_err("it is too long");
+            assert_eq!((error.kind, &*answered), (ErrorKind::InvalidRequest, "null"), "{method} {length}");
+        }
+        let number = request(&"1".repeat(LONGEST_ID + 1), "\"GetTask\"");
+        assert_eq!(Request::decode(number.as_bytes()).expect_err("it is too long").1, "null");
     }
 }
