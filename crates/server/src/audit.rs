@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
-use nuncio_protocol::Timestamp;
+use nuncio_protocol::{ErrorKind, Timestamp};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
@@ -114,6 +114,13 @@ impl Audit {
     /// Somebody was not let in.
     pub(crate) fn denied(&self, way: Way, outcome: &'static str) {
         self.put(Box::new(Line { outcome, ..Line::new(way, "Authenticate") }));
+    }
+
+    /// Somebody calls more often than he may. Of what he wants nothing is read.
+    pub(crate) fn too_many(&self, caller: &Caller) {
+        let outcome = ErrorKind::TooMany.reason();
+        let line = Line::new(caller.way, Operation::Unknown.name());
+        self.put(Box::new(Line { caller: cut(&caller.name), outcome, ..line }));
     }
 
     fn put(&self, line: Box<Line>) {

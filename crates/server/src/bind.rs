@@ -17,6 +17,7 @@ pub(crate) mod limit;
 pub(crate) mod listen;
 pub(crate) mod mcp;
 pub(crate) mod params;
+pub(crate) mod pulse;
 pub(crate) mod range;
 pub(crate) mod redis;
 pub(crate) mod rest;
@@ -43,13 +44,14 @@ use self::limit::{Pace, StreamShare, StreamShares};
 
 use self::browser::Browser;
 use crate::audit::Audit;
-use crate::auth::{Denied, Gate};
+use crate::auth::{Caller, Denied, Gate};
 use crate::call::Way;
 use crate::card::{Card, Desk};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
 use crate::profile::Profile;
 use crate::push::sign::Signer;
+use crate::store::StoreError;
 use crate::tls::Tls;
 
 /// Limits of the HTTP side.
@@ -134,6 +136,8 @@ pub(crate) struct App {
     pub(crate) mcp: mcp::Forgotten,
     /// Who watches over gRPC whether the server lives.
     pub(crate) watches: grpc::Watches,
+    /// Whether the store works.
+    pub(crate) pulse: pulse::Pulse,
 }
 
 /// A place among the open streams.
@@ -186,12 +190,23 @@ impl App {
         self.cards.cards().of(tenant)
     }
 
-    /// Counts a request of a caller, or refuses it.
-    pub(crate) async fn keep_pace(&self, pace: &Pace, caller: &Arc<str>, way: Way) -> Result<(), Error> {
-        match &self.engine.cluster {
-            None => pace.check(caller, way),
-            Some(cluster) => Box::pin(pace.check_with(cluster, caller, way)).await,
+    /// Whether the store works, as of the last second.
+    pub(crate) async fn check_store(&self) -> Result<(), StoreError> {
+        self.pulse.feel(async || self.engine.store().check().await).await
+    }
+
+    /// Counts a request of a caller, whatever it turns out to be, or refuses it. Everything that takes requests calls
+    /// this once for each, as soon as it knows the caller.
+    pub(crate) async fn keep_pace(&self, caller: &Caller) -> Result<(), Error> {
+        let Some(pace) = &self.pace else { return Ok(()) };
+        let kept = match &self.engine.cluster {
+            None => pace.check(&caller.name, caller.way),
+            Some(cluster) => Box::pin(pace.check_with(cluster, &caller.name, caller.way)).await,
+        };
+        if let (Err(_), Some(audit)) = (&kept, &self.audit) {
+            audit.too_many(caller);
         }
+        kept
     }
 
     /// Takes a place for one more stream.

@@ -20,6 +20,7 @@ use crate::bind::frames::session::Peer;
 use crate::bind::grpc::Watches;
 use crate::bind::limit::{Pace, StreamShares};
 use crate::bind::mcp::Forgotten;
+use crate::bind::pulse::Pulse;
 use crate::bind::{App, HttpOptions, ResponseBody, http as binding, listen, redis, stdio, unix, ws};
 use crate::call::Way;
 use crate::card::{CardOptions, Desk};
@@ -129,6 +130,7 @@ impl Server {
             audit: options.audit,
             mcp: Forgotten::default(),
             watches: Watches::default(),
+            pulse: Pulse::default(),
             http: options.http,
             profile: options.profile,
             closing: CancellationToken::new(),

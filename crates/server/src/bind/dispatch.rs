@@ -170,16 +170,9 @@ async fn supervise(app: &App, mut call: Call, request: Request) -> Result<Outcom
     let (operation, version) = (request.operation(), call.version.as_str());
     let span = tracing::debug_span!("call", call = id, ?operation, version, caller = %call.scope);
     let mut note = app.audit.as_ref().map(|audit| audit.begin(&call, operation, request.about()));
-    let may = match call.grants.allow(operation) {
-        true => match &app.pace {
-            Some(pace) => app.keep_pace(pace, &call.caller, call.way).await,
-            None => Ok(()),
-        },
+    let done = match call.grants.allow(operation) {
+        true => carry_out(app, call, request, note.as_mut()).instrument(span).await,
         false => Err(not_allowed(operation)),
-    };
-    let done = match may {
-        Ok(()) => carry_out(app, call, request, note.as_mut()).instrument(span).await,
-        Err(error) => Err(error),
     };
     if let Some(note) = note {
         note.end(done.as_ref().map_or_else(|error| error.kind.reason(), |_| "ok"));

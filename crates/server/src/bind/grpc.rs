@@ -108,6 +108,7 @@ where
             return Err(denied.error(HOW));
         }
     };
+    app.keep_pace(&caller).await?;
     if service == Service::Reflection {
         return reflection::answer(app, method, &caller, incoming);
     }

@@ -95,6 +95,9 @@ where
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=60"));
         return response;
     }
+    if let Err(error) = app.keep_pace(&caller).await {
+        return Box::pin(too_many(app, &parts, incoming, &error)).await;
+    }
     if parts.uri.path() == "/metrics" {
         if !caller.grants.allow_metrics() {
             return refuse(app, &parts, Denied::Forbidden);
@@ -126,6 +129,25 @@ where
         false => Ok(Bytes::new()),
     };
     close_if_unread(&body, rest::handle(app, &parts, &caller, body.clone()).await)
+}
+
+/// How much is read of a request that is refused for the pace of its caller: enough to answer under its id.
+const READ_OF_TOO_MANY: usize = 64 << 10;
+
+/// What a caller gets who calls more often than he may, whatever he asks for.
+async fn too_many<B>(app: &App, parts: &Parts, incoming: B, error: &Error) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    B::Error: std::fmt::Display,
+{
+    let body = body::read(incoming, app.http.max_body.min(READ_OF_TOO_MANY), app.http.body_timeout).await;
+    let read = body.as_deref().unwrap_or_default();
+    let response = match parts.uri.path() {
+        path if app.profile.is_rpc_path(path) => jsonrpc::refuse(app, parts, read, error),
+        mcp::PATH if app.profile.has_mcp() => mcp::refuse(app, read, error),
+        _ => rest::refuse(app, parts, error),
+    };
+    close_if_unread(&body, response)
 }
 
 /// A path below the name of a tenant with a card of its own is that tenant's: the rest of it means the same
@@ -193,7 +215,7 @@ fn key_set(app: &App) -> Response<Body> {
 }
 
 async fn ready(app: &App) -> Response<Body> {
-    let store = app.engine.store().check().await;
+    let store = app.check_store().await;
     if let Err(error) = &store {
         tracing::warn!(%error, "the store is not ready");
     }

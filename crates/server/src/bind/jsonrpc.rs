@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
-use nuncio_protocol::jsonrpc::Id;
+use nuncio_protocol::jsonrpc::{self, Id};
 use nuncio_protocol::{Error, ErrorKind};
 
 use super::body::Body;
 use super::http::{bytes_response, echo_extensions, refusal_status, retry_after};
 use super::rpc::{Reply, ReplyBody};
-use super::{App, params, rpc, sse};
+use super::{App, rpc, sse};
 use crate::auth::Caller;
 use crate::profile::Profile;
 
@@ -17,11 +17,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Answers one JSON-RPC request.
 pub(crate) async fn handle(app: &App, parts: &Parts, caller: &Caller, body: Result<Bytes, Error>) -> Response<Body> {
-    let refuse = |error: &Error| {
-        let dialect = rpc::early_dialect(&params::version(parts));
-        let dialect = dialect.with(app.profile.accent(parts.uri.path(), "", dialect.version));
-        response(app, Reply::failure(dialect, Id::NULL, error))
-    };
+    let refuse = |error: &Error| response(app, rpc::refusal(app, parts, Id::NULL, error));
     if !is_json(parts) {
         return refuse(&Error::new(ErrorKind::ContentTypeNotSupported, "Send JSON-RPC as application/json"));
     }
@@ -29,6 +25,14 @@ pub(crate) async fn handle(app: &App, parts: &Parts, caller: &Caller, body: Resu
         Ok(body) => response(app, rpc::answer(app, parts, caller, &body).await),
         Err(error) => refuse(&error),
     }
+}
+
+/// Refuses a request whatever it is, under its id.
+pub(crate) fn refuse(app: &App, parts: &Parts, body: &[u8], error: &Error) -> Response<Body> {
+    app.metrics.errors.inc();
+    let request = jsonrpc::Request::decode(body);
+    let id = request.as_ref().map_or(Id::NULL, |request| request.id);
+    response(app, rpc::refusal(app, parts, id, error))
 }
 
 fn response(app: &App, reply: Reply) -> Response<Body> {

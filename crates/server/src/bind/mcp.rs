@@ -62,6 +62,12 @@ pub(crate) async fn handle(app: &App, parts: &Parts, caller: &Caller, body: Resu
     }
 }
 
+/// Refuses a request whatever it is, under its id.
+pub(crate) fn refuse(app: &App, body: &[u8], error: &Error) -> Response<Body> {
+    let request = jsonrpc::Request::decode(body);
+    failure(app, request.as_ref().map_or(Id::NULL, |request| request.id), error)
+}
+
 fn check_headers(parts: &Parts) -> Result<(), Error> {
     if !is_json(parts) {
         return Err(Error::new(ErrorKind::InvalidRequest, "Send MCP as application/json"));
@@ -76,9 +82,6 @@ fn check_headers(parts: &Parts) -> Result<(), Error> {
 }
 
 async fn answer(app: &App, parts: &Parts, caller: &Caller, request: &jsonrpc::Request<'_>) -> Result<Value, Error> {
-    if request.method != "tools/call" {
-        check_pace(app, caller)?;
-    }
     match &*request.method {
         "initialize" => {
             let wanted = request.params::<Initialize>()?.protocol_version;
@@ -95,11 +98,6 @@ async fn answer(app: &App, parts: &Parts, caller: &Caller, request: &jsonrpc::Re
         }
         other => Err(Error::new(ErrorKind::MethodNotFound, format!("There is no method {other:?}"))),
     }
-}
-
-/// What is not carried out as an operation of A2A counts as a request all the same.
-fn check_pace(app: &App, caller: &Caller) -> Result<(), Error> {
-    app.pace.as_ref().map_or(Ok(()), |pace| pace.check(&caller.name, caller.way))
 }
 
 /// What a tool says. An answer that the model behind the client can do something about is one of the tool, too.

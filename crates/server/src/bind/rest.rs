@@ -78,6 +78,17 @@ pub(crate) async fn handle(app: &App, parts: &Parts, caller: &Caller, body: Resu
     }
 }
 
+/// Refuses a request whatever it is.
+pub(crate) fn refuse(app: &App, parts: &Parts, error: &Error) -> Response<Body> {
+    app.metrics.errors.inc();
+    let hint = params::version(parts).ok().flatten();
+    let version = match find(parts, hint) {
+        Found::Route(_, version) | Found::WrongMethod(_, version) | Found::Nothing(version) => version,
+        Found::Alias(_) => Version::V03,
+    };
+    failure(parts, Dialect::rest(version), error, status(error.kind, parts))
+}
+
 async fn carry_out(
     app: &App,
     parts: &Parts,

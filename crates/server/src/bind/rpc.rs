@@ -104,13 +104,16 @@ impl Envelope {
 pub(crate) async fn answer(app: &App, parts: &Parts, caller: &Caller, body: &[u8]) -> Reply {
     let request = match jsonrpc::Request::decode(body) {
         Ok(request) => request,
-        Err((error, id)) => {
-            let dialect = early_dialect(&params::version(parts));
-            let dialect = dialect.with(app.profile.accent(parts.uri.path(), "", dialect.version));
-            return Reply::failure(dialect, Id::from(id.as_str()), &error);
-        }
+        Err((error, id)) => return refusal(app, parts, Id::from(id.as_str()), &error),
     };
     carry(app, parts, caller, &request).await
+}
+
+/// The answer to something of which nothing is known but what stands beside it.
+pub(crate) fn refusal(app: &App, parts: &Parts, id: Id<'_>, error: &Error) -> Reply {
+    let dialect = early_dialect(&params::version(parts));
+    let dialect = dialect.with(app.profile.accent(parts.uri.path(), "", dialect.version));
+    Reply::failure(dialect, id, error)
 }
 
 /// Answers a request that is read already.

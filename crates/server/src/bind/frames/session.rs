@@ -258,6 +258,12 @@ impl Inner {
             Ok(request) => request,
             Err((error, id)) => {
                 self.app.metrics.errors.inc();
+                // Who cannot be read is a caller too, and counts.
+                let paced = match self.admit(defaults.parts(false)).await {
+                    Ok(caller) => self.app.keep_pace(&caller).await,
+                    Err(_) => Ok(()),
+                };
+                let error = paced.err().unwrap_or(error);
                 let reply = Reply::failure(Dialect::rpc(Version::V1), Id::from(id.as_str()), &error);
                 return self.reply(&id, false, reply, room).await;
             }
@@ -266,7 +272,11 @@ impl Inner {
         // The name of a method says which version it is of.
         let is_old = request.method.contains('/');
         let parts = defaults.parts(is_old);
-        let reply = match self.admit(parts).await {
+        let admitted = match self.admit(parts).await {
+            Ok(caller) if request.method != CARD => self.app.keep_pace(&caller).await.map(|()| caller),
+            admitted => admitted,
+        };
+        let reply = match admitted {
             Ok(_) if request.method == CARD => card(&self.app, parts, &request),
             Ok(caller) => rpc::carry(&self.app, parts, &caller, &request).await,
             Err(error) => {

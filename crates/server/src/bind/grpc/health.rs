@@ -103,7 +103,7 @@ fn is_known(service: &str) -> bool {
 }
 
 async fn status(app: &App) -> ServingStatus {
-    if app.engine.is_draining() || app.engine.store().check().await.is_err() {
+    if app.engine.is_draining() || app.check_store().await.is_err() {
         return ServingStatus::NotServing;
     }
     ServingStatus::Serving

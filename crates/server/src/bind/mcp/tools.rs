@@ -8,7 +8,6 @@ use nuncio_protocol::{
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::check_pace;
 use crate::auth::Caller;
 use crate::bind::dispatch::{Answer, Outcome, Request, dispatch};
 use crate::bind::{App, params};
@@ -109,10 +108,7 @@ pub(super) async fn call(
         "coding_agent_poll" => poll(app, call, read(arguments)?).await,
         "coding_agent_result" => result(app, call, read(arguments)?).await,
         "coding_agent_cancel" => cancel(app, call, read(arguments)?).await,
-        "coding_agent_info" => {
-            check_pace(app, caller)?;
-            Ok(info(app, &call))
-        }
+        "coding_agent_info" => Ok(info(app, &call)),
         other => Err(Error::new(ErrorKind::InvalidParams, format!("There is no tool {other:?}")).into()),
     }
 }

@@ -129,6 +129,9 @@ impl Job {
                 return End::Answered(vec![refusal(parts, payload, &denied.error(how))]);
             }
         };
+        if let Err(error) = self.app.keep_pace(&caller).await {
+            return End::Answered(vec![refusal(parts, payload, &error)]);
+        }
         self.app.metrics.redis.requests.inc();
         let reply = rpc::answer(&self.app, parts, &caller, payload).await;
         if let ReplyBody::Error(_, ErrorKind::Parse | ErrorKind::InvalidRequest) = reply.body {
