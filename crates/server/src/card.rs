@@ -76,11 +76,11 @@ pub(crate) struct Card {
     base: AgentCard,
     options: CardOptions,
     profile: Profile,
-    /// The path below which the agent is found.
+    /// The path below which the agent is found; empty for the root.
     below: String,
     /// The tenant whose agent it is; empty for everybody's.
     tenant: Arc<str>,
-    /// The tenants that it names, where nobody comes in without one.
+    /// The tenants that it names beside its addresses, where nobody comes to the agent without one.
     only: Option<Vec<Tenant>>,
     /// The ways in, once they are open. Until then HTTP is taken for the only one.
     ways: Arc<OnceLock<Ways>>,
@@ -105,9 +105,10 @@ impl Cards {
         profile: Profile,
         security: &Security,
         ways: &Arc<OnceLock<Ways>>,
+        ws_path: Option<&str>,
     ) -> Self {
-        let only = tenants::only(roster, engine, profile);
-        let card = |served: &[&Served], tenant: &Arc<str>, only: Option<Vec<Tenant>>| {
+        let only = tenants::only(roster, engine, profile, ws_path);
+        let card = |served: &[&Served], tenant: Option<&Tenant>, only: Option<Vec<Tenant>>| {
             let mut card = merged(served);
             let extensions = &mut card.capabilities.extensions;
             extensions.retain(|extension| engine.exposure.shows(&extension.uri));
@@ -118,20 +119,28 @@ impl Cards {
             extensions.extend(new);
             card.capabilities.push_notifications = Some(engine.push.is_some());
             profile.shape(&mut card);
-            let card = Card::new(card, options.clone(), profile, security, tenant.clone(), ways.clone());
+            let card = Card::new(card, options.clone(), profile, security, tenant, ways.clone());
             Arc::new(Card { only, ..card })
         };
         let exists = |tenant: &&Arc<str>| engine.tenants.as_ref().is_none_or(|all| all.contains(&***tenant));
         let own = roster.all().filter_map(|served| served.tenant.as_ref()).filter(exists);
         let found = only.iter().flatten().filter(|tenant| tenant.below.is_some()).map(|tenant| &tenant.name);
         let tenants: HashSet<&Arc<str>> = own.chain(found).collect();
-        let of_tenant = |tenant: &Arc<str>| (tenant.clone(), card(&roster.of_tenant(tenant), tenant, None));
-        let mut everybody = roster.of_tenant("");
+        let of_tenant = |name: &Arc<str>| {
+            let tenant = Tenant::new(name.clone(), profile, ws_path);
+            // Without a path of its own, it is named beside the usual addresses.
+            let only = tenant.below.is_none().then(|| vec![tenant.clone()]);
+            (name.clone(), card(&roster.of_tenant(name), Some(&tenant), only))
+        };
+        let mut everybody = match &only {
+            None => roster.of_tenant(""),
+            Some(only) => roster.of_any(only.iter().map(|tenant| &*tenant.name)),
+        };
         if everybody.is_empty() {
             everybody.push(roster.first());
         }
         let tenants = tenants.into_iter().map(of_tenant).collect();
-        Self { all: card(&everybody, &Arc::default(), only.clone()), tenants }
+        Self { all: card(&everybody, None, only.clone()), tenants }
     }
 
     /// The card that a tenant is shown.
@@ -139,9 +148,10 @@ impl Cards {
         self.tenants.get(tenant).unwrap_or(&self.all).clone()
     }
 
-    /// A tenant with a card of its own.
+    /// A tenant with a card of its own, below whose name there are paths.
     pub(crate) fn tenant(&self, name: &str) -> Option<Arc<str>> {
-        self.tenants.get_key_value(name).map(|(tenant, _)| tenant.clone())
+        let found = self.tenants.get_key_value(name).filter(|(_, card)| !card.below.is_empty());
+        found.map(|(tenant, _)| tenant.clone())
     }
 }
 
@@ -175,7 +185,7 @@ impl Card {
         options: CardOptions,
         profile: Profile,
         security: &Security,
-        tenant: Arc<str>,
+        tenant: Option<&Tenant>,
         ways: Arc<OnceLock<Ways>>,
     ) -> Self {
         let mut base = agent;
@@ -185,10 +195,8 @@ impl Card {
         security.declare(&mut base);
         let modified = httpdate::fmt_http_date(std::time::SystemTime::now());
         let modified = HeaderValue::from_str(&modified).unwrap_or_else(|_| HeaderValue::from_static(""));
-        let below = match &*tenant {
-            "" => String::new(),
-            name => tenants::below(name),
-        };
+        let below = tenant.and_then(|tenant| tenant.below.clone()).unwrap_or_default();
+        let tenant = tenant.map(|tenant| tenant.name.clone()).unwrap_or_default();
         let (made, extended) = Default::default();
         Self { base, options, profile, below, tenant, only: None, ways, modified, made, extended }
     }

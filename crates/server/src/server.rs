@@ -118,7 +118,14 @@ impl Server {
         let http = &options.http;
         let browser = Browser::new(&http.allowed_hosts, &http.cors_origins, options.card.public_url.as_deref());
         let app = App {
-            cards: Desk::new(roster.clone(), &options.engine, options.card, options.profile, gate.security()),
+            cards: Desk::new(
+                roster.clone(),
+                &options.engine,
+                options.card,
+                options.profile,
+                gate.security(),
+                options.http.ws_path.clone(),
+            ),
             engine: Engine::new(roster, store, options.engine, metrics.clone()),
             metrics,
             gate,

@@ -19,6 +19,8 @@ pub(crate) struct Desk {
     profile: Profile,
     security: Arc<Security>,
     ways: Arc<OnceLock<Ways>>,
+    /// The path of WebSocket.
+    ws_path: Option<String>,
     /// With the revision of the agents that they describe.
     cards: RwLock<(u64, Arc<Cards>)>,
 }
@@ -30,11 +32,13 @@ impl Desk {
         options: CardOptions,
         profile: Profile,
         security: Arc<Security>,
+        ws_path: Option<String>,
     ) -> Self {
         let ways = Arc::default();
-        let cards = Arc::new(Cards::new(&roster, engine, &options, profile, &security, &ways));
+        let cards = Cards::new(&roster, engine, &options, profile, &security, &ways, ws_path.as_deref());
+        let cards = Arc::new(cards);
         let cards = RwLock::new((revision(&roster), cards));
-        Self { roster, engine: engine.clone(), options, profile, security, ways, cards }
+        Self { roster, engine: engine.clone(), options, profile, security, ways, ws_path, cards }
     }
 
     /// Notes which ways in are open, before anybody can come in.
@@ -62,8 +66,8 @@ impl Desk {
                 return made.1.clone();
             }
         }
-        let (profile, security) = (self.profile, &self.security);
-        let cards = Cards::new(&self.roster, &self.engine, &self.options, profile, security, &self.ways);
+        let (profile, security, ws_path) = (self.profile, &self.security, self.ws_path.as_deref());
+        let cards = Cards::new(&self.roster, &self.engine, &self.options, profile, security, &self.ways, ws_path);
         let cards = Arc::new(cards);
         *self.cards.write() = (revision, cards.clone());
         cards

@@ -72,6 +72,12 @@ impl Roster {
         if own.is_empty() { self.all().filter(|served| served.tenant.is_none()).collect() } else { own }
     }
 
+    /// Those that serve any of these tenants.
+    pub(crate) fn of_any<'a>(&self, tenants: impl Iterator<Item = &'a str>) -> Vec<&Served> {
+        let able: Vec<&Served> = tenants.flat_map(|tenant| self.of_tenant(tenant)).collect();
+        self.all().filter(|served| able.iter().any(|able| std::ptr::eq(*able, *served))).collect()
+    }
+
     /// The agent for a new task: by tenant, then by the skill or profile that the request names, then the
     /// one that the conversation is with, then by what the words sound like, then the first.
     pub(crate) fn choose(
