@@ -158,10 +158,7 @@ pub(crate) fn dispatch(
 }
 
 /// Carries a request out if it may be, and notes how it went.
-async fn supervise(app: &App, mut call: Call, request: Request) -> Result<Outcome, Error> {
-    if call.scope.tenant.is_empty() && !request.tenant().is_empty() {
-        call.scope.tenant = Arc::from(request.tenant());
-    }
+async fn supervise(app: &App, call: Call, request: Request) -> Result<Outcome, Error> {
     if call.scope.tenant.len() > LONGEST_TENANT {
         return Err(Error::invalid("tenant", "is longer than 512 characters"));
     }

@@ -44,12 +44,12 @@ async fn carry_out(
         let text = "This is a request of A2A 1.0: leave the header A2A-Version out, or say 1.0";
         return Err(Error::new(ErrorKind::VersionNotSupported, text));
     }
-    let mut call = params::call(app, parts, caller, Version::V1, params::path_tenant(parts));
-    call.tone = Some(Tone::Draft);
     let (read, listing) = match &*request.method {
         "GetExtendedAgentCard" => (extended_card(app, parts, caller, request)?, None),
         _ => rules::read(app, parts.uri.path(), request)?,
     };
+    let mut call = params::call(app, parts, caller, Version::V1, params::path_tenant(parts), Some(&read));
+    call.tone = Some(Tone::Draft);
     app.metrics.call(read.operation(), DRAFT.binding, DRAFT.version);
     rules::check_references(app, &call, &read).await?;
     let extensions = call.extensions.clone();

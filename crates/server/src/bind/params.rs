@@ -62,8 +62,19 @@ pub(crate) fn tenant(parts: &Parts) -> Cow<'_, str> {
     }
 }
 
-/// The call that a request makes.
-pub(crate) fn call(app: &App, parts: &Parts, caller: &Caller, version: Version, tenant: &str) -> Call {
+/// The call that a request makes. The tenant is the one that is named beside the request, else the one in it.
+pub(crate) fn call(
+    app: &App,
+    parts: &Parts,
+    caller: &Caller,
+    version: Version,
+    beside: &str,
+    request: Option<&Request>,
+) -> Call {
+    let tenant = match (beside, request) {
+        ("", Some(request)) => request.tenant(),
+        _ => beside,
+    };
     let said = said(&parts.headers);
     Call {
         scope: Scope { tenant: tenant.into(), owner: caller.owner.clone() },

@@ -109,7 +109,6 @@ async fn carry_out(
         tenant if tenant.is_empty() => params::tenant(parts),
         tenant => tenant.clone(),
     };
-    let call = params::call(app, parts, caller, dialect.version, &tenant);
     let read = match operation(&route.verb) {
         operation if is_push(operation) && !app.has_push() => Ok(Request::NoPush(operation)),
         Operation::ExtendedCard => Ok(params::extended_card(app, parts, caller, &tenant)),
@@ -117,8 +116,10 @@ async fn carry_out(
     };
     let operation = read.as_ref().map_or_else(|_| operation(&route.verb), Request::operation);
     app.metrics.call(operation, Binding::Rest, dialect.version);
+    let read = read?;
+    let call = params::call(app, parts, caller, dialect.version, &tenant, Some(&read));
     let extensions = call.extensions.clone();
-    let mut response = match dispatch(app, call, read?).await? {
+    let mut response = match dispatch(app, call, read).await? {
         Outcome::Answer(answer) => {
             let accent = app.profile.accent("", "tasks/", dialect.version);
             let form = if alias { Dialect::rpc(dialect.version).with(accent) } else { dialect };

@@ -169,7 +169,6 @@ async fn carry_out(
         }
         _ => {}
     }
-    let call = params::call(app, parts, caller, dialect.version, params::path_tenant(parts));
     let read = match operation(&request.method) {
         Operation::ExtendedCard => extended_card(app, parts, caller, request),
         _ => read(request, app.has_push()),
@@ -182,8 +181,10 @@ async fn carry_out(
     });
     let operation = read.as_ref().map_or_else(|_| operation(&request.method), Request::operation);
     app.metrics.call(operation, dialect.binding, dialect.version);
+    let read = read?;
+    let call = params::call(app, parts, caller, dialect.version, params::path_tenant(parts), Some(&read));
     let extensions = call.extensions.clone();
-    let body = match dispatch(app, call, read?).await? {
+    let body = match dispatch(app, call, read).await? {
         Outcome::Answer(answer) => {
             let mut out = Vec::with_capacity(jsonrpc::result_size(request.id, answer.size()));
             jsonrpc::open_result(request.id, &mut out);

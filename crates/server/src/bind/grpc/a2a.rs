@@ -54,7 +54,7 @@ pub(super) async fn answer(
             Version::V03 => request_v03(operation, body)?,
         },
     };
-    let call = params::call(app, parts, caller, version, params::path_tenant(parts));
+    let call = params::call(app, parts, caller, version, params::path_tenant(parts), Some(&request));
     let extensions = call.extensions.clone();
     let mut response = match dispatch(app, call, request).await? {
         Outcome::Answer(answer) => reply::message(&encode(answer, version)?),

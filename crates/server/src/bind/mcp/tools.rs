@@ -102,7 +102,7 @@ pub(super) async fn call(
     name: &str,
     arguments: Value,
 ) -> Result<Value, Failed> {
-    let call = params::call(app, parts, caller, Version::V1, params::path_tenant(parts));
+    let call = params::call(app, parts, caller, Version::V1, params::path_tenant(parts), None);
     match name {
         "coding_agent_run" => run(app, call, read(arguments)?).await,
         "coding_agent_poll" => poll(app, call, read(arguments)?).await,
