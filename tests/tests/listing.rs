@@ -159,8 +159,18 @@ async fn the_time_of_a_status_counts_as_after_itself() {
             seen.extend(ids(&paged));
         }
         assert_eq!(seen, wanted);
+        // A moment that is shorter than what is kept lies behind it all the same.
+        let (short, later) =
+            (time.trim_end_matches('Z'), wanted.len() - times(&all).iter().filter(|of| **of == time).count());
+        let page = list(&server, json!({ "statusTimestampAfter": format!("{short}000001Z") })).await;
+        assert_eq!(page["totalSize"], later, "after {time}");
     }
-    assert_eq!(list(&server, json!({ "statusTimestampAfter": "2999-01-01T00:00:00Z" })).await["totalSize"], 0);
+    for late in ["2999-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z"] {
+        assert_eq!(list(&server, json!({ "statusTimestampAfter": late })).await["totalSize"], 0, "{late}");
+        let (status, page) =
+            answer(server.get(&format!("/tasks?statusTimestampAfter={}", late.replace(':', "%3A")))).await;
+        assert_eq!((status, &page["totalSize"]), (200, &json!(0)), "{late}");
+    }
     let wrong = server.rpc("ListTasks", json!({ "statusTimestampAfter": "yesterday" })).await;
     assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
     assert_eq!(answer(server.get("/tasks?statusTimestampAfter=yesterday")).await.0, 400);

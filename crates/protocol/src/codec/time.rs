@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 
 use jiff::civil::DateTime;
+use jiff::fmt::temporal::Pieces;
 use jiff::tz::TimeZone;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,6 +15,9 @@ use super::Text;
 /// one as UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
+
+/// From here on there are places on earth where a moment is beyond [`jiff::Timestamp::MAX`].
+const LATE: DateTime = jiff::civil::date(9999, 12, 30).at(0, 0, 0, 0);
 
 impl Timestamp {
     /// The present, to the millisecond, which is all that the protocol asks for.
@@ -27,11 +31,12 @@ impl Timestamp {
         jiff::Timestamp::from_microsecond(micros).ok().map(Self)
     }
 
-    /// A time so many seconds and then nanoseconds after 1970; `None` outside of the years 1 to 9999.
+    /// A time so many seconds and then nanoseconds after 1970; `None` outside of the years 1 to 9999, of which the last
+    /// hours are all the same.
     pub(crate) fn from_parts(seconds: i64, nanos: i32) -> Option<Self> {
         (0..1_000_000_000).contains(&nanos).then_some(())?;
         (-62_135_596_800..=253_402_300_799).contains(&seconds).then_some(())?;
-        jiff::Timestamp::new(seconds, nanos).ok().map(Self)
+        Some(Self(jiff::Timestamp::new(seconds, nanos).unwrap_or(jiff::Timestamp::MAX)))
     }
 
     /// Seconds since 1970, and nanoseconds after those.
@@ -47,10 +52,21 @@ impl Timestamp {
         self.0.as_microsecond()
     }
 
+    /// The same, of a moment between two of them the later.
+    pub fn as_micros_up(self) -> i64 {
+        self.0.as_microsecond() + i64::from(self.0.subsec_nanosecond() % 1_000 > 0)
+    }
+
     /// Reads RFC 3339 and the forms without an offset that 0.3 peers write.
     pub fn parse(text: &str) -> Option<Self> {
         if let Ok(time) = text.parse() {
             return Some(Self(time));
+        }
+        let pieces = Pieces::parse(text).ok()?;
+        let civil = pieces.date().to_datetime(pieces.time()?);
+        // The last hours of the year 9999 are too late to be told apart.
+        if civil >= LATE {
+            return Some(Self(jiff::Timestamp::MAX));
         }
         let civil: DateTime = text.parse().ok()?;
         civil.to_zoned(TimeZone::UTC).ok().map(|zoned| Self(zoned.timestamp()))
@@ -140,6 +156,28 @@ impl<'de> Deserialize<'de> for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_moments_of_the_year_9999_are_read() {
+        let last = Timestamp(jiff::Timestamp::MAX);
+        for text in ["9999-12-31T23:59:59.999999999Z", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59"] {
+            assert_eq!(Timestamp::parse(text), Some(last), "{text}");
+        }
+        assert_eq!(Timestamp::from_parts(253_402_300_799, 999_999_999), Some(last));
+        assert_eq!(Timestamp::from_parts(253_402_300_800, 0), None);
+        for wrong in ["9999-12-31", "9999-12-32T00:00:00Z", "10000-01-01T00:00:00Z", "9999-12-31T25:00:00Z", "x"] {
+            assert_eq!(Timestamp::parse(wrong), None, "{wrong}");
+        }
+        assert!(Timestamp::parse("9999-12-29T23:59:59Z").is_some_and(|time| time < last));
+    }
+
+    #[test]
+    fn microseconds_are_rounded_up_where_that_is_asked() {
+        let micros = |text| Timestamp::parse(text).map(|time| (time.as_micros(), time.as_micros_up()));
+        assert_eq!(micros("1970-01-01T00:00:01.000001Z"), Some((1_000_001, 1_000_001)));
+        assert_eq!(micros("1970-01-01T00:00:01.000001001Z"), Some((1_000_001, 1_000_002)));
+        assert_eq!(micros("1969-12-31T23:59:58.999999999Z"), Some((-1_000_000, -1_000_000)));
+    }
 
     proptest::proptest! {
         #[test]

@@ -80,7 +80,7 @@ impl Engine {
             scope: call.scope.clone(),
             context_id: (!request.context_id.is_empty()).then(|| request.context_id.clone()),
             state: (request.status != TaskState::Unspecified).then(|| State(request.status.number())),
-            since: request.status_timestamp_after.map(Timestamp::as_micros),
+            since: request.status_timestamp_after.map(Timestamp::as_micros_up),
             after: parse_token(&request.page_token)?,
             limit: usize::try_from(page_size).unwrap_or_default(),
         };
