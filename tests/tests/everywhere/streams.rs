@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::join_all;
-use nuncio_client::SendOptions;
-use nuncio_protocol::{StreamResponse, TaskState};
+use nuncio_client::{Event, SendOptions};
+use nuncio_protocol::{Message, SendMessageConfiguration, SendMessageRequest, StreamResponse, Task, TaskState};
 use nuncio_tests::{Value, json};
 use serde_json::to_value;
 
@@ -21,6 +21,8 @@ scenarios! {
     "thinking on a stream": Nothing, thinking;
     "a tool on a stream": Nothing, tool;
     "a stream that asks": Nothing, asking;
+    "a stream with a short history": Nothing, short_history;
+    "a stream without a history": V1, no_history;
     "a task followed from the middle": Nothing, followed;
     "a task continued after a number": Nothing, continued;
     "two followers see the same": Nothing, two_followers;
@@ -78,6 +80,38 @@ async fn tool(way: Way) -> Value {
     let shown = shown(&events);
     assert!(shown.to_string().contains("urn:nuncio:a2a:tool:v1"), "{shown}");
     json!(events.len())
+}
+
+/// The task that a stream begins with.
+fn task_first(events: &[Event]) -> &Task {
+    let StreamResponse::Task(task) = &events[0].response else { panic!("a task: {:?}", events[0]) };
+    task
+}
+
+fn with_history(mut request: SendMessageRequest, most: i32) -> SendMessageRequest {
+    let configuration = request.configuration.get_or_insert_with(SendMessageConfiguration::default);
+    configuration.history_length = Some(most);
+    request
+}
+
+async fn short_history(way: Way) -> Value {
+    let asked = way.send(text("ask why?")).await;
+    let events = way.stream(with_history(reply(&asked, "because"), 1)).await;
+    let words: Vec<_> = task_first(&events).history.iter().map(Message::text).collect();
+    assert_eq!(words.len(), 1, "{words:?}");
+    assert_eq!((heard(&events).as_str(), last_state(&events)), ("because", TaskState::Completed));
+    let all = way.task(&asked.id).await.history.len();
+    assert!(all > 1, "the task itself has all {all}");
+    json!(events.iter().map(|event| event.seq).next())
+}
+
+async fn no_history(way: Way) -> Value {
+    let events = way.stream(with_history(text("stream 2"), 0)).await;
+    assert!(task_first(&events).history.is_empty(), "{events:?}");
+    assert_eq!((heard(&events), last_state(&events)), (pieces(2), TaskState::Completed));
+    let whole = way.stream(with_history(text("stream 2"), 1)).await;
+    assert_eq!(task_first(&whole).history.len(), 1);
+    shown(&events)
 }
 
 async fn asking(way: Way) -> Value {

@@ -291,11 +291,12 @@ async fn stream(
     check_send(app, call, &request)?;
     // Before anything starts: whoever is told to come back must find that nothing was done.
     let place = app.stream_place(&call.caller)?;
+    let history = request.configuration.as_ref().and_then(|c| c.history_length);
     match app.engine.send(call, request).await? {
         Sent::Message(message) => Ok(Outcome::StreamOfOne(message)),
         Sent::Task(handle) => {
             put_down(note, &handle);
-            Ok(Outcome::Stream(handle.stream().await?, place))
+            Ok(Outcome::Stream(handle.stream(history).await?, place))
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Following a task: a reader of its log with a cursor.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nuncio_protocol::{Error, ErrorKind, Task, TaskId, TaskState, codec};
 
 use super::event::{Event, Form};
+use super::fold::trim_history;
 use super::hub::Held;
 use super::live::Live;
 use super::{Engine, append_error, store_error};
@@ -62,16 +64,17 @@ impl Subscription {
         Self { engine, source: Source::Live(live), cursor, close, first: None, came: None }
     }
 
-    /// Starts with the task as it is now, or as it was at the event `at` where that is long past; what follows is exactly
-    /// what happened after.
+    /// Starts with the task as it is now, or as it was at the event `at` where that is long past, with at most so many
+    /// messages of history; what follows is exactly what happened after.
     pub(super) async fn with_snapshot(
         engine: Arc<Engine>,
         mut live: Held,
         at: Seq,
         close: Close,
+        history: Option<i32>,
     ) -> Result<Self, Error> {
         loop {
-            match Self::try_with_snapshot(&engine, &live, at, close).await {
+            match Self::try_with_snapshot(&engine, &live, at, close, history).await {
                 // Another node has taken the task over before this was stored.
                 Err(_) if engine.is_shared() && live.broken().is_some() => {
                     live = Box::pin(engine.reopen(&live)).await?;
@@ -81,12 +84,19 @@ impl Subscription {
         }
     }
 
-    async fn try_with_snapshot(engine: &Arc<Engine>, live: &Held, at: Seq, close: Close) -> Result<Self, Error> {
-        let (mut body, mut seq) = live.read(shown);
-        if at < seq {
-            (body, seq) = (shown(engine.task_at(live, at).await?.task()), at);
-        }
+    async fn try_with_snapshot(
+        engine: &Arc<Engine>,
+        live: &Held,
+        at: Seq,
+        close: Close,
+        history: Option<i32>,
+    ) -> Result<Self, Error> {
+        let (mut body, now) = live.read(|task| shown(task, history));
+        let seq = now.min(at);
         live.durable(seq).await.map_err(|error| append_error(&error))?;
+        if seq < now {
+            body = shown(engine.task_at(live, seq).await?.task(), history);
+        }
         let first = Some(Arc::new(Event::new(seq, body.into())));
         let live = engine.hub.hold(Arc::clone(live));
         Ok(Self { first, ..Self::after(engine.clone(), live, seq, close) })
@@ -181,10 +191,14 @@ impl Subscription {
     }
 }
 
-/// A task as the first event of a stream.
-fn shown(task: &Task) -> Vec<u8> {
+/// A task as the first event of a stream, with at most so many messages of history.
+fn shown(task: &Task, history: Option<i32>) -> Vec<u8> {
+    let mut trimmed = Cow::Borrowed(task);
+    if history.is_some() {
+        trim_history(trimmed.to_mut(), history);
+    }
     let mut body = b"{\"task\":".to_vec();
-    codec::encode_into(task, &mut body);
+    codec::encode_into(&*trimmed, &mut body);
     body.push(b'}');
     body
 }
@@ -231,7 +245,7 @@ impl Engine {
         if rest_is_over && over == Over::Refuse && live.rests() {
             return Err(not_active().fact("taskId", id.as_str()));
         }
-        Subscription::with_snapshot(self.clone(), live, Seq::MAX, close).await
+        Subscription::with_snapshot(self.clone(), live, Seq::MAX, close, None).await
     }
 }
 

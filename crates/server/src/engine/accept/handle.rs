@@ -93,14 +93,16 @@ impl Handle {
         shown.task()
     }
 
-    /// Follows the task from this message on: the task itself first, then what happens to it.
-    pub async fn stream(&self) -> Result<Subscription, Error> {
+    /// Follows the task from this message on: the task itself first, with at most so many messages of history, then what
+    /// happens to it.
+    pub async fn stream(&self, history: Option<i32>) -> Result<Subscription, Error> {
         let waits = self.engine.options.manners.stream_waits;
         let close = if waits { Close::WhenOver } else { Close::WhenInputRequired };
-        if self.from == 1 {
+        // A new task has one message: what is stored of it is shown, unless that is too much.
+        if self.from == 1 && history.is_none_or(|most| most > 0) {
             return Ok(Subscription::after(self.engine.clone(), self.hold(), 0, close));
         }
-        Subscription::with_snapshot(self.engine.clone(), self.hold(), self.from, close).await
+        Subscription::with_snapshot(self.engine.clone(), self.hold(), self.from, close, history).await
     }
 
     fn hold(&self) -> Held {

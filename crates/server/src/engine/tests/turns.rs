@@ -175,7 +175,7 @@ async fn a_streamed_follow_up_shows_all_of_its_turn_however_late_it_is_read() {
     settled(&task).await;
     let answer = follow_up(&engine, task.task_id(), "yes").await.unwrap();
     assert_eq!(settled(&answer).await, TaskState::Completed);
-    let mut stream = answer.stream().await.unwrap();
+    let mut stream = answer.stream(None).await.unwrap();
     let (first, mut events, mut batch) = (stream.first_seq(), Vec::new(), Vec::new());
     while stream.next(&mut batch).await.unwrap() {
         events.append(&mut batch);
