@@ -142,6 +142,10 @@ fn json_that_is_no_request() {
         assert_eq!((answer.status, refused(&answer, body).as_str()), (200, "INVALID_REQUEST"), "{body}");
         assert!(answer.json()["id"].is_null() || answer.json()["id"].is_number(), "{body}");
     }
+    let long = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ListTasks"}}"#, "x".repeat(1 << 20));
+    let answer = wire.post("/", V1, &long);
+    assert_eq!(refused(&answer, "a long id"), "INVALID_REQUEST");
+    assert!(answer.json()["id"].is_null() && answer.text().len() < 1000, "{}", answer.text());
     let batch = format!("[{}]", vec![call("SendMessage", &message().to_string()); 100].join(","));
     let answer = wire.post("/", V1, &batch);
     assert_eq!(refused(&answer, "a batch"), "INVALID_REQUEST");

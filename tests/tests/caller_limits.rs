@@ -88,6 +88,55 @@ async fn a_caller_who_calls_too_often_is_told_to_wait_and_others_are_served() {
 }
 
 #[tokio::test]
+async fn every_request_counts_whatever_it_is() {
+    let limits = "rate-limit: 1\nrate-burst: 3";
+    let body = |server: &Server, path: &str, body: &str| {
+        let request = client().post(format!("{}{path}", server.url)).body(body.to_owned());
+        request.header("Content-Type", "application/json").header("A2A-Version", "1.0")
+    };
+    for (what, request) in [
+        ("what is not JSON", &(|server: &Server| body(server, "/", "{")) as &dyn Fn(&Server) -> RequestBuilder),
+        ("what is no request", &|server| body(server, "/", "{}")),
+        ("wrong parameters", &|server| server.rpc_request("SendMessage", &json!({ "message": 1 }))),
+        ("no such method", &|server| server.rpc_request("NoSuchMethod", &json!({}))),
+        ("another method of HTTP", &|server| server.get("/")),
+        ("a wrong body", &|server| body(server, "/message:send", "{")),
+        ("no such path", &|server| server.get("/nothing/at/all/here")),
+        ("no such artifact", &|server| server.get("/artifacts/a/b")),
+        ("the numbers", &|server| server.get("/metrics")),
+    ] {
+        let server = server(limits);
+        let (retry_after, refused) = until_refused(|| request(&server).bearer_auth("a")).await;
+        assert_eq!(retry_after.as_deref(), Some("1"), "{what}");
+        assert!(refused.to_string().contains("RATE_LIMITED"), "{what}: {refused}");
+        let (status, _) = answer(request(&server).bearer_auth("b")).await;
+        assert_ne!(status, 429, "{what}: another caller");
+    }
+}
+
+#[tokio::test]
+async fn a_request_counts_once_and_what_everybody_may_see_not_at_all() {
+    let server = server("rate-limit: 1\nrate-burst: 20");
+    let began = Instant::now();
+    for path in ["/.well-known/agent-card.json", "/health", "/ready"] {
+        for _ in 0..30 {
+            assert_eq!(client().get(format!("{}{path}", server.url)).send().await.unwrap().status(), 200, "{path}");
+        }
+    }
+    for n in 0..20 {
+        let (status, body) = answer(read(Wire::Rest, &server).bearer_auth("a")).await;
+        assert_eq!(status, 404, "{n}: {body}");
+    }
+    let took = began.elapsed().as_secs();
+    let (refused, most) = (async || answer(read(Wire::Rest, &server).bearer_auth("a")).await.0 == 429, took + 2);
+    let mut more = 0;
+    while !refused().await {
+        more += 1;
+        assert!(more <= most, "{more} more than twenty in {took} seconds");
+    }
+}
+
+#[tokio::test]
 async fn without_names_an_address_is_a_caller() {
     let server = Server::configured("store: memory\nrate-limit: 1\ntrusted-proxies: [127.0.0.1]\n");
     let from = |address: &str| read(Wire::Rest, &server).header("X-Forwarded-For", address);

@@ -77,12 +77,17 @@ pub fn decode<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, DecodeError> 
 }
 
 fn explain<'a, T: Deserialize<'a>>(json: &'a [u8], error: &serde_json::Error) -> DecodeError {
-    if error.is_syntax() || error.is_eof() {
+    // There is no other sign of it.
+    let deep = error.is_syntax() && error.to_string().starts_with("recursion limit exceeded");
+    if (error.is_syntax() && !deep) || error.is_eof() {
         return DecodeError::Syntax(short(error));
     }
     // Behind a mistake of shape there may be one of syntax, and what is not JSON has no shape.
     if let Err(error) = serde_json::from_slice::<IgnoredAny>(json) {
         return DecodeError::Syntax(short(&error));
+    }
+    if deep {
+        return DecodeError::Shape { path: String::new(), what: "nests deeper than 100 levels".into() };
     }
     let mut reader = serde_json::Deserializer::from_slice(json);
     match serde_path_to_error::deserialize::<_, T>(Objects(&mut reader)) {
@@ -353,4 +358,19 @@ pub(crate) use one_of;
 /// Writes bytes as base64 text.
 pub(crate) fn serialize_base64<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&encode_base64(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_that_is_too_deep_is_json_all_the_same() {
+        let deep = |levels: usize, close: usize| format!("{}{}", "[".repeat(levels), "]".repeat(close));
+        assert!(decode::<Value>(deep(100, 100).as_bytes()).is_ok());
+        let error = decode::<Value>(deep(1000, 1000).as_bytes()).expect_err("it is too deep");
+        assert_eq!(error.to_string(), "nests deeper than 100 levels");
+        let error = decode::<Value>(deep(1000, 999).as_bytes()).expect_err("it is not closed");
+        assert!(matches!(error, DecodeError::Syntax(_)), "{error}");
+    }
 }

@@ -82,6 +82,8 @@ kinds! {
     Unauthenticated -31401 401 "UNAUTHENTICATED" "UNAUTHENTICATED";
     /// Known, but not allowed.
     PermissionDenied -31403 403 "PERMISSION_DENIED" "PERMISSION_DENIED";
+    /// The request did not arrive in time.
+    TooSlow -31408 408 "DEADLINE_EXCEEDED" "REQUEST_TIMEOUT";
     /// More than the server takes.
     TooLarge -31413 413 "INVALID_ARGUMENT" "REQUEST_TOO_LARGE";
     /// The caller asks too often or for too much at once.
@@ -125,6 +127,7 @@ impl ErrorKind {
             Self::Internal => "InternalError",
             Self::Unauthenticated => "UnauthenticatedError",
             Self::PermissionDenied => "PermissionDeniedError",
+            Self::TooSlow => "RequestTimeoutError",
             Self::TooLarge => "RequestTooLargeError",
             Self::TooMany => "RateLimitedError",
             Self::Unavailable => "UnavailableError",

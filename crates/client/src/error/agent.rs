@@ -165,6 +165,7 @@ fn kind_hint(kind: Option<ErrorKind>) -> &'static str {
         Some(ErrorKind::VersionNotSupported) => "Use an interface from its card that speaks this version.",
         Some(ErrorKind::Parse | ErrorKind::InvalidRequest | ErrorKind::InvalidParams) => "Correct the request.",
         Some(ErrorKind::MethodNotFound) => "Check that the address is an interface from its card.",
+        Some(ErrorKind::TooSlow) => "The way there is slow: try again, or send less at once.",
         Some(ErrorKind::TooLarge) => "Send less at once.",
         Some(ErrorKind::TooMany | ErrorKind::Unavailable) => "Try again in a moment.",
         _ => "The people who run the agent know more.",

@@ -132,5 +132,5 @@ fn too_large(most: usize) -> Error {
 }
 
 fn too_slow() -> Error {
-    Error::new(ErrorKind::InvalidRequest, "The body did not arrive in time")
+    Error::new(ErrorKind::TooSlow, "The body did not arrive in time: send it again")
 }

@@ -297,9 +297,11 @@ fn method_not_allowed(allow: &'static str) -> Response<Body> {
 /// The status of errors that belong to HTTP itself, for bindings that otherwise always say 200.
 pub(crate) fn refusal_status(kind: ErrorKind) -> Option<StatusCode> {
     match kind {
-        ErrorKind::PermissionDenied | ErrorKind::TooLarge | ErrorKind::TooMany | ErrorKind::Unavailable => {
-            StatusCode::from_u16(kind.http_status()).ok()
-        }
+        ErrorKind::PermissionDenied
+        | ErrorKind::TooSlow
+        | ErrorKind::TooLarge
+        | ErrorKind::TooMany
+        | ErrorKind::Unavailable => StatusCode::from_u16(kind.http_status()).ok(),
         _ => None,
     }
 }
