@@ -74,7 +74,7 @@ impl Engine {
     /// Lets the agent of a task that rested know that it is over. Nobody waits for that.
     pub(super) fn tell_agent(self: &Arc<Self>, live: &Arc<Live>) {
         let Some(agent) = self.roster.get(&live.agent).map(|served| served.agent.clone()) else { return };
-        let rest = Turn::new(self.clone(), live.clone(), Control::new(), Message::default(), false);
+        let rest = Turn::new(self.clone(), live.clone(), Control::new(), Message::default().into(), false);
         let grace = self.options.cancel_grace;
         tokio::spawn(async move { tokio::time::timeout(grace, agent.canceled(&rest)).await });
     }

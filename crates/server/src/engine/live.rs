@@ -104,6 +104,8 @@ struct Writer {
     life: u64,
     /// Messages that arrived during the turn and wait for it, each with the event that it came with.
     mailbox: VecDeque<(Seq, Message)>,
+    /// Whether that is all that waits, and not only what has arrived since the task was read from the log.
+    knows_all: bool,
     /// What has happened already, while the store does not know the task.
     early: Option<Vec<Early>>,
 }
@@ -161,6 +163,7 @@ impl Live {
                 open: true,
                 life: link.as_ref().map_or(0, |link| link.life_of(&lease.node)),
                 mailbox: VecDeque::new(),
+                knows_all: true,
                 early: Some(Vec::new()),
             }),
             feed: Mutex::new(Feed { pending: VecDeque::from([Arc::new(first)]), ..Feed::default() }),
@@ -247,9 +250,17 @@ impl Live {
         self.writer.lock().mailbox.len()
     }
 
-    /// Sets the messages that wait for the turn.
-    pub(crate) fn set_mailbox(&self, messages: impl IntoIterator<Item = Message>) {
-        self.writer.lock().mailbox = messages.into_iter().map(|message| (0, message)).collect();
+    /// Whether it is known here which messages wait for a turn: not where the task was only read.
+    pub(crate) fn knows_what_waits(&self) -> bool {
+        self.writer.lock().knows_all
+    }
+
+    /// Sets the messages that wait for the turn, of those that came with the events up to `seq`. Later ones stay behind them.
+    pub(crate) fn set_mailbox(&self, messages: impl IntoIterator<Item = Message>, seq: Seq) {
+        let mut writer = self.writer.lock();
+        let later = mem::take(&mut writer.mailbox).into_iter().filter(|(at, _)| *at > seq);
+        writer.mailbox = messages.into_iter().map(|message| (0, message)).chain(later).collect();
+        writer.knows_all = true;
     }
 
     /// Somebody else writes to this task: whoever follows it here hears that, and the next to ask for

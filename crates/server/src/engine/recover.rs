@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::event::Update;
 use super::hub::Held;
 use super::live::Live;
-use super::schedule::{Job, Stop};
+use super::said::Line;
+use super::schedule::{Cue, Job, Stop};
 use super::{Engine, micros, now};
 use crate::agent::OnCrash;
 use crate::store::{AppendError, Claim, State, StoreError, TaskKey, TaskRow};
@@ -143,8 +144,8 @@ impl Engine {
 
     /// A task whose turn has not begun: it waits again, with every message that waited.
     async fn wait_again(self: &Arc<Self>, live: Held, row: &TaskRow) -> Result<bool, StoreError> {
-        let mut waiting = self.unanswered(&live, row).await?.into_iter();
-        let Some(first) = waiting.next() else { return Ok(false) };
+        let Line { first, waiting, seq } = self.unanswered(&live, row).await?;
+        let Some(first) = first else { return Ok(false) };
         match live.version().cmp(&(row.epoch, row.seq)) {
             Ordering::Equal if live.open(row) => {}
             // Another node has it, or had it: it is read anew the next time.
@@ -154,7 +155,7 @@ impl Engine {
             }
             _ => return Ok(false),
         }
-        live.set_mailbox(waiting);
+        live.set_mailbox(waiting, seq);
         self.run_again(live, first, false, false);
         Ok(true)
     }
@@ -163,7 +164,7 @@ impl Engine {
     async fn go_on(self: &Arc<Self>, live: Held, row: &TaskRow, why: &str) -> Result<bool, StoreError> {
         let on_crash = self.roster.get(&row.agent).map_or(OnCrash::Fail, |served| served.agent.on_crash());
         let retry = matches!(on_crash, OnCrash::Retry { .. });
-        let (message, waiting) = self.said(row).await?.split();
+        let Line { first, waiting, seq } = self.said(row).await?.line();
         let Claim::Taken(row) = self.store.claim(row.key, row.epoch, self.lease(), retry).await? else {
             return Ok(false);
         };
@@ -171,14 +172,14 @@ impl Engine {
             self.stranded.lock().insert(row.key, row.epoch);
             return Ok(false);
         }
-        live.set_mailbox(waiting);
+        live.set_mailbox(waiting, seq);
         let again = match on_crash {
             OnCrash::Fail => false,
             OnCrash::Retry { max } => row.attempts <= max,
             OnCrash::Resume => true,
         };
-        match message.filter(|_| again) {
-            Some(message) => self.run_again(live, message, true, on_crash == OnCrash::Resume),
+        match first.filter(|_| again) {
+            Some(cue) => self.run_again(live, cue, true, on_crash == OnCrash::Resume),
             None => {
                 tracing::info!(task = %row.id, why, "a task is given up");
                 let message = Some(Message::from_agent(vec![Part::text(why)]));
@@ -192,14 +193,14 @@ impl Engine {
         Ok(true)
     }
 
-    fn run_again(self: &Arc<Self>, live: Held, message: Message, claimed: bool, resumed: bool) {
+    fn run_again(self: &Arc<Self>, live: Held, cue: Cue, claimed: bool, resumed: bool) {
         tracing::info!(task = %live.id, resumed, "a task is taken up again");
         // A task that was accepted is never turned away for lack of room.
         let room = self
             .schedule
             .reserve(&live.scope, &live.context_id)
             .unwrap_or_else(|_| self.schedule.queue_regardless(&live.scope));
-        self.submit(Job { resumed, ..Job::new(live, message, claimed) }, room);
+        self.submit(Job { resumed, ..Job::new(live, cue, claimed) }, room);
     }
 
     /// Looks after deadlines, leases, abandoned and old tasks until `stop`.

@@ -60,12 +60,12 @@ impl Engine {
     }
 
     async fn run(self: &Arc<Self>, job: Job) {
-        let Job { live, message, claimed, resumed, control } = job;
+        let Job { live, cue, claimed, resumed, control } = job;
         if !claimed && !self.claim_for(&live).await {
             return;
         }
         control.begin();
-        let mut turn = Turn::new(self.clone(), Arc::clone(&live), control.clone(), message, resumed);
+        let mut turn = Turn::new(self.clone(), Arc::clone(&live), control.clone(), cue, resumed);
         let mut begin = Update::state(TaskState::Working);
         loop {
             if control.why().is_none() && live.write(begin).is_err() {

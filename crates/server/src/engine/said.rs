@@ -1,13 +1,15 @@
 //! Which of the callers' messages the turns of a task have taken, as its log tells it.
 
 use std::collections::VecDeque;
+use std::mem;
 
 use nuncio_protocol::{Message, MessageId, Role, StreamResponse, Task, TaskState, TaskStatusUpdateEvent, codec};
 
 use super::Engine;
 use super::event::TURN;
 use super::live::Live;
-use crate::store::{StoreError, TaskRow};
+use super::schedule::Cue;
+use crate::store::{Seq, StoreError, TaskRow};
 
 /// How many events are read at once.
 const PAGE: usize = 256;
@@ -18,32 +20,47 @@ const PAGE_BYTES: usize = 1 << 20;
 pub(super) struct Said {
     state: TaskState,
     /// What the next turn of a task that rested begins with.
-    first: Option<Message>,
+    first: Option<Cue>,
     /// What its turn was given last: the message that it began with, or the answer to a question.
-    taken: Option<Message>,
+    taken: Option<Cue>,
     /// What arrived meanwhile.
     waiting: VecDeque<Message>,
+    /// The last event that counts.
+    seq: Seq,
+}
+
+/// What a task has still to answer.
+pub(super) struct Line {
+    /// The message of the turn that was interrupted, or that has not begun.
+    pub(super) first: Option<Cue>,
+    /// Those that wait behind it.
+    pub(super) waiting: VecDeque<Message>,
+    /// The last event that counts.
+    pub(super) seq: Seq,
 }
 
 impl Said {
-    /// The message of the turn that was interrupted, and those that wait behind it.
-    pub(super) fn split(mut self) -> (Option<Message>, VecDeque<Message>) {
-        let current = self.taken.or(self.first).or_else(|| self.waiting.pop_front());
-        (current, self.waiting)
+    pub(super) fn line(mut self) -> Line {
+        let first = self.taken.or(self.first).or_else(|| self.waiting.pop_front().map(Cue::from));
+        Line { first, waiting: self.waiting, seq: self.seq }
     }
 
     fn begun(&mut self, task: Task) {
         self.state = task.status.state;
-        self.first = task.history.into_iter().rfind(|message| message.role == Role::User);
+        self.first = task.history.into_iter().rfind(|message| message.role == Role::User).map(Cue::from);
     }
 
     fn status(&mut self, update: &TaskStatusUpdateEvent, messages: Vec<Message>) {
-        let before = std::mem::replace(&mut self.state, update.status.state);
+        let before = mem::replace(&mut self.state, update.status.state);
         let came = !messages.is_empty();
         for message in messages {
+            let woke = update.status.timestamp;
             match self.state {
-                TaskState::Submitted if before.is_interrupted() => self.first = Some(message),
-                TaskState::Working if before.is_interrupted() => self.taken = Some(message),
+                // The turn before it is over.
+                TaskState::Submitted if before.is_interrupted() => {
+                    (self.first, self.taken) = (Some(Cue { message, woke }), None);
+                }
+                TaskState::Working if before.is_interrupted() => self.taken = Some(Cue { message, woke }),
                 _ => self.waiting.push_back(message),
             }
         }
@@ -53,22 +70,24 @@ impl Said {
         if let Some(id) = update.metadata.get(TURN).and_then(|turn| turn["messageId"].as_str())
             && let Some(place) = self.waiting.iter().position(|message| message.message_id == MessageId::from(id))
         {
-            self.taken = self.waiting.remove(place);
+            self.taken = self.waiting.remove(place).map(Cue::from);
         }
     }
 }
 
 impl Engine {
-    /// What a task was told whose turn was interrupted.
+    /// What a task was told so far.
     pub(super) async fn said(&self, row: &TaskRow) -> Result<Said, StoreError> {
         let unreadable = |what: String| StoreError::Corrupt { at: format!("task {}", row.id), what };
         let mut messages = self.store.messages(row.key).await?.into_iter().peekable();
-        let (mut said, mut seq) = (Said::default(), 0);
-        while seq < row.seq {
-            let events = self.store.events(row.key, seq, PAGE, PAGE_BYTES).await?;
-            let Some(last) = events.last() else { break };
-            seq = last.seq;
-            for event in events {
+        let mut said = Said::default();
+        while said.seq < row.seq {
+            let events = self.store.events(row.key, said.seq, PAGE, PAGE_BYTES).await?;
+            if events.is_empty() {
+                break;
+            }
+            for event in events.into_iter().filter(|event| event.seq <= row.seq) {
+                said.seq = event.seq;
                 let mut came = Vec::new();
                 while let Some((_, message)) = messages.next_if(|(at, _)| *at <= event.seq) {
                     came.push(codec::decode(&message).map_err(|error| unreadable(error.to_string()))?);
@@ -83,22 +102,32 @@ impl Engine {
         Ok(said)
     }
 
-    /// What a task was told since it rested, or ever, and whose turn has not begun.
-    pub(super) async fn unanswered(&self, live: &Live, row: &TaskRow) -> Result<Vec<Message>, StoreError> {
-        if row.snapshot_seq == 0 {
-            let from_user = |task: &Task| {
-                let history = task.history.iter();
-                history.filter(|message| message.role == Role::User).cloned().collect()
-            };
-            return Ok(live.read(from_user).0);
+    /// What a task was told whose turn has not begun.
+    pub(super) async fn unanswered(&self, live: &Live, row: &TaskRow) -> Result<Line, StoreError> {
+        if row.snapshot_seq > 0 {
+            return Ok(self.said(row).await?.line());
         }
-        let messages = self.store.messages(row.key).await?.into_iter();
-        let since = messages.filter(|(seq, _)| *seq > row.snapshot_seq);
-        since
-            .map(|(_, message)| {
-                let unreadable = |what: String| StoreError::Corrupt { at: format!("task {}", row.id), what };
-                codec::decode(&message).map_err(|error| unreadable(error.to_string()))
-            })
-            .collect()
+        // It never rested, so that it has answered nothing.
+        let from_user = |task: &Task| {
+            let history = task.history.iter();
+            history.filter(|message| message.role == Role::User).cloned().collect()
+        };
+        let (mut waiting, seq): (VecDeque<Message>, Seq) = live.read(from_user);
+        Ok(Line { first: waiting.pop_front().map(Cue::from), waiting, seq })
+    }
+
+    /// Puts back what still waits for a task at rest, if only the log tells: the turn that asked ended with its server.
+    pub(super) async fn recall_waiting(&self, live: &Live) -> Result<(), StoreError> {
+        if live.knows_what_waits() {
+            return Ok(());
+        }
+        let mut said = Said { seq: live.version().1, ..Said::default() };
+        if !self.store.messages(live.key()).await?.is_empty()
+            && let Some(row) = self.store.task_by_key(live.key()).await?
+        {
+            said = self.said(&row).await?;
+        }
+        live.set_mailbox(said.waiting, said.seq);
+        Ok(())
     }
 }

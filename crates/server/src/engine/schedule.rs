@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use nuncio_protocol::{ContextId, Message};
+use nuncio_protocol::{ContextId, Message, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -15,10 +15,31 @@ use super::share::{PerCaller, Shares};
 use crate::map::Map;
 use crate::store::{Scope, TaskKey};
 
+/// What a turn begins with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cue {
+    pub(crate) message: Message,
+    /// When it came, if the task waited for its caller then: it may be an answer.
+    pub(crate) woke: Option<Timestamp>,
+}
+
+impl Cue {
+    /// A message that wakes a task at rest.
+    pub(crate) fn waking(message: Message) -> Self {
+        Self { message, woke: Some(Timestamp::now()) }
+    }
+}
+
+impl From<Message> for Cue {
+    fn from(message: Message) -> Self {
+        Self { message, woke: None }
+    }
+}
+
 /// A turn to run.
 pub(crate) struct Job {
     pub(crate) live: Held,
-    pub(crate) message: Message,
+    pub(crate) cue: Cue,
     /// Whether this node holds the lease already.
     pub(crate) claimed: bool,
     /// Whether the agent is to go on with what a crash interrupted.
@@ -28,8 +49,8 @@ pub(crate) struct Job {
 
 impl Job {
     /// A turn that starts afresh.
-    pub(crate) fn new(live: Held, message: Message, claimed: bool) -> Self {
-        Self { live, message, claimed, resumed: false, control: Control::new() }
+    pub(crate) fn new(live: Held, cue: impl Into<Cue>, claimed: bool) -> Self {
+        Self { live, cue: cue.into(), claimed, resumed: false, control: Control::new() }
     }
 }
 

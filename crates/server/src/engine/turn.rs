@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_protocol::{
-    Artifact, ContextId, Message, MessageId, Metadata, Part, Role, Task, TaskId, TaskState, Value, json,
+    Artifact, ContextId, Message, MessageId, Metadata, Part, Role, Task, TaskId, TaskState, Timestamp, Value, json,
 };
 
 use super::Engine;
 use super::approval::{Approval, DecidedBy, Decision, HITL, Request, decision_about};
 use super::event::Update;
 use super::live::{Live, WriteError};
-use super::schedule::Control;
+use super::schedule::{Control, Cue};
 use crate::agent::AgentError;
 use crate::present::{Ending, INPUT, Presenter};
 use crate::store::{Seq, Session, SessionKey};
@@ -31,6 +31,8 @@ pub struct Turn {
     live: Arc<Live>,
     control: Arc<Control>,
     message: Message,
+    /// When the message came, if the task waited for its caller then.
+    woke: Option<Timestamp>,
     resumed: bool,
     presenter: Presenter,
     /// Whether the agent has said how the turn ends.
@@ -63,15 +65,10 @@ pub enum Pending {
 }
 
 impl Turn {
-    pub(crate) fn new(
-        engine: Arc<Engine>,
-        live: Arc<Live>,
-        control: Arc<Control>,
-        message: Message,
-        resumed: bool,
-    ) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, live: Arc<Live>, control: Arc<Control>, cue: Cue, resumed: bool) -> Self {
         let presenter = Presenter::new(engine.options.manners.style, engine.options.exposure);
-        Self { engine, live, control, message, resumed, presenter, ended: false }
+        let Cue { message, woke } = cue;
+        Self { engine, live, control, message, woke, resumed, presenter, ended: false }
     }
 
     /// The message to work on.
@@ -426,6 +423,7 @@ impl Turn {
         let options = &self.engine.options;
         self.presenter = Presenter::new(options.manners.style, options.exposure);
         self.message = message;
+        self.woke = None;
         self.resumed = false;
         self.ended = false;
     }

@@ -6,7 +6,7 @@ use nuncio_protocol::{Error, ErrorKind, Message, TaskId, TaskState};
 
 use super::{Handle, Sent};
 use crate::engine::live::{Incoming, Live, WriteError};
-use crate::engine::schedule::{Full, Job, Room};
+use crate::engine::schedule::{Cue, Full, Job, Room};
 use crate::engine::{Engine, append_error, store_error};
 use crate::store::{Claim, Lease, Seq, StoreError, TaskRow};
 
@@ -58,12 +58,13 @@ impl Engine {
 
     /// Begins another turn of a task that rests.
     async fn next_turn(self: &Arc<Self>, live: &Arc<Live>, incoming: Box<Incoming>) -> Result<Seq, Error> {
+        self.recall_waiting(live).await.map_err(|error| store_error(&error))?;
         self.check_next(live)?;
         let room = self.room_for(&live.scope, &live.context_id).await?;
-        let message = incoming.message.clone();
+        let cue = Cue::waking(incoming.message.clone());
         match self.claim_and_begin(live, incoming, room).await {
             Ok(from) => {
-                self.submit(Job::new(self.hub.hold(live.clone()), message, room == Room::Now), room);
+                self.submit(Job::new(self.hub.hold(live.clone()), cue, room == Room::Now), room);
                 Ok(from)
             }
             Err(error) => {

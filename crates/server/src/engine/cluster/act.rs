@@ -13,7 +13,7 @@ use crate::engine::cancel::not_cancelable;
 use crate::engine::hub::Held;
 use crate::engine::live::{Incoming, Live, WriteError};
 use crate::engine::manners::{LOOKS, NoRoom, PAUSE};
-use crate::engine::schedule::{Full, Job, Room};
+use crate::engine::schedule::{Cue, Full, Job, Room};
 use crate::engine::{Engine, TaskJson, now, store_error};
 use crate::store::{AppendError, Claim, Lease, Letter, ListQuery, Posted, Scope, Seq, StoreError, TaskKey, TaskRow};
 
@@ -127,6 +127,7 @@ impl Engine {
         row: &TaskRow,
         incoming: &Incoming,
     ) -> Result<Acted, Error> {
+        self.recall_waiting(live).await.map_err(|error| failed(&error))?;
         self.check_next(live)?;
         let mut room = self.room_anywhere(&live.scope, &live.context_id).await?;
         if room == Room::Now {
@@ -134,8 +135,8 @@ impl Engine {
             if let Ok(Claim::Taken(_)) = claimed {
                 return match live.begin(incoming.clone()) {
                     Ok(seq) => {
-                        let message = incoming.message.clone();
-                        self.submit(Job::new(self.hub.hold((**live).clone()), message, true), room);
+                        let cue = Cue::waking(incoming.message.clone());
+                        self.submit(Job::new(self.hub.hold((**live).clone()), cue, true), room);
                         Ok(Acted::With(seq))
                     }
                     Err(_) => {

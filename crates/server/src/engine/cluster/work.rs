@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::engine::accept::{Handle, Sent};
 use crate::engine::event::Update;
 use crate::engine::hub::Held;
+use crate::engine::said::Line;
 use crate::engine::schedule::{Job, Room};
 use crate::store::{Claim, StoreError, TaskKey, TaskRow};
 
@@ -122,13 +123,13 @@ impl Engine {
         let _gate = live.gate.lock().await;
         let Claim::Taken(row) = self.claim_row(&live, row, self.lease()).await? else { return Ok(false) };
         cluster.waiting.lock().remove(&row.key);
-        let waiting = self.unanswered(&live, &row).await.inspect_err(|_| self.claimed_in_vain(&row))?;
-        let mut waiting = waiting.into_iter();
-        let Some(first) = waiting.next() else {
+        let line = self.unanswered(&live, &row).await.inspect_err(|_| self.claimed_in_vain(&row))?;
+        let Line { first, waiting, seq } = line;
+        let Some(first) = first else {
             self.end_interrupted(&live, TaskState::Failed, "The task has no message to answer").await;
             return Ok(false);
         };
-        live.set_mailbox(waiting);
+        live.set_mailbox(waiting, seq);
         let live = self.hub.hold(live.clone());
         self.submit(Job::new(live, first, true), Room::Now);
         Ok(true)
@@ -180,14 +181,15 @@ impl Engine {
         let _gate = live.gate.lock().await;
         let retry = matches!(on_crash, OnCrash::Retry { .. });
         let Claim::Taken(row) = self.claim_again(&live, row, self.lease(), retry).await? else { return Ok(false) };
-        let (message, waiting) = self.said(&row).await.inspect_err(|_| self.claimed_in_vain(&row))?.split();
-        live.set_mailbox(waiting);
-        match message.filter(|_| again) {
-            Some(message) => {
+        let said = self.said(&row).await.inspect_err(|_| self.claimed_in_vain(&row))?;
+        let Line { first, waiting, seq } = said.line();
+        live.set_mailbox(waiting, seq);
+        match first.filter(|_| again) {
+            Some(cue) => {
                 tracing::info!(task = %row.id, "a task of a node that is gone is taken up");
                 let resumed = on_crash == OnCrash::Resume;
                 let live = self.hub.hold(live.clone());
-                self.submit(Job { resumed, ..Job::new(live, message, true) }, Room::Now);
+                self.submit(Job { resumed, ..Job::new(live, cue, true) }, Room::Now);
             }
             None if canceled => {
                 if let Ok(seq) = live.write(self.canceled()) {

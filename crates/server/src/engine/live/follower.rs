@@ -46,6 +46,8 @@ impl Live {
             }
             writer.fold.apply(event);
             writer.seq = seq;
+            writer.mailbox.clear();
+            writer.knows_all = false;
             while let Some((at, message)) = said.next_if(|(at, _)| *at <= seq) {
                 if at == seq {
                     writer.fold.say(message);

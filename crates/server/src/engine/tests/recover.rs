@@ -9,7 +9,7 @@ use nuncio_protocol::{ContextId, TaskId, TaskState};
 use super::kit::*;
 use super::shaky::Shaky;
 use crate::agent::OnCrash;
-use crate::engine::{EngineOptions, Manners};
+use crate::engine::{Engine, EngineOptions, Manners};
 use crate::present::Style;
 use crate::store::{Lease, MemoryStore, NewTask, Scope, State, Store};
 
@@ -252,4 +252,62 @@ async fn a_message_for_a_turn_that_was_broken_off_waits_for_it() {
             if more.is_ok() { &["sleep:50 text", "sleep:50 text", "status"] } else { &["sleep:50 text"] };
         assert_eq!(begun, expected);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_behind_a_question_has_its_turn_after_any_number_of_crashes() {
+    for crashes in 1..=3 {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let first = engine(&Scripted::new(OnCrash::Fail), store.clone());
+        let task = send(&first, "sleep:50 approve").await;
+        for script in ["think", "usage"] {
+            follow_up(&first, task.task_id(), script).await.unwrap();
+        }
+        assert_eq!(settled(&task).await, TaskState::InputRequired);
+        a_while().await;
+        // The answer finds no place, and the next server begins with it.
+        for crash in 1..crashes {
+            let busy = engine_with(&Scripted::new(OnCrash::Fail), store.clone(), one_at_a_time());
+            send(&busy, "hang").await;
+            busy.recover().await.unwrap();
+            if crash == 1 {
+                follow_up(&busy, task.task_id(), "y").await.unwrap();
+                follow_up(&busy, task.task_id(), "artifact").await.unwrap();
+            }
+            a_while().await;
+            assert_eq!(get(&busy, task.task_id()).await.status.state, TaskState::Submitted);
+        }
+        let agent = Scripted::new(OnCrash::Fail);
+        let last = engine(&agent, store);
+        last.recover().await.unwrap();
+        if crashes == 1 {
+            follow_up(&last, task.task_id(), "y").await.unwrap();
+            follow_up(&last, task.task_id(), "artifact").await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(get(&last, task.task_id()).await.status.state, TaskState::Completed);
+        assert_eq!(*agent.begun.lock(), ["y", "think", "usage", "artifact"], "{crashes} crashes");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_taken_before_a_task_came_to_rest_is_not_taken_again() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let first = engine(&Scripted::new(OnCrash::Fail), store.clone());
+    let task = send(&first, "sleep:50 text").await;
+    follow_up(&first, task.task_id(), "ask input").await.unwrap();
+    first_rest(&first, task.task_id()).await;
+    follow_up(&first, task.task_id(), "blue").await.unwrap();
+    first_rest(&first, task.task_id()).await;
+    let agent = Scripted::new(OnCrash::Fail);
+    let next = engine(&agent, store);
+    next.recover().await.unwrap();
+    let last = follow_up(&next, task.task_id(), "text").await.unwrap();
+    assert_eq!(settled(&last).await, TaskState::Completed);
+    assert_eq!(*agent.begun.lock(), ["text"]);
+}
+
+async fn first_rest(engine: &Arc<Engine>, task: &TaskId) {
+    a_while().await;
+    assert_eq!(get(engine, task).await.status.state, TaskState::InputRequired);
 }

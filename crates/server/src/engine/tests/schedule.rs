@@ -102,7 +102,7 @@ impl Rules {
         let live = Arc::new(Live::fresh(scope, "agent".into(), task, Bytes::new(), &lease, &self.hub.ties));
         live.stored(TaskKey(self.last_key), 1);
         let live = self.hub.insert(&live);
-        Job { live, message: Message::default(), claimed: true, resumed: false, control: Control::new() }
+        Job::new(live, Message::default(), true)
     }
 
     fn is_busy(&self, context: u8) -> bool {

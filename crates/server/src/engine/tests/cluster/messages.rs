@@ -125,3 +125,25 @@ async fn a_task_that_waits_is_canceled_from_any_node() {
         server.engine.cancel(&call(), task.task_id()).await.unwrap();
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_behind_a_question_goes_on_with_its_answer_when_its_node_is_gone() {
+    for is_busy in [false, true] {
+        let mut place = Place::new();
+        place.options = EngineOptions { max_running_turns: 1, ..place.options };
+        let [one, two] = place.servers().await;
+        let task = send(&one.engine, "sleep:50 approve").await;
+        follow_up(&one.engine, task.task_id(), "think").await.unwrap();
+        assert_eq!(settled(&task).await, TaskState::InputRequired);
+        a_while().await;
+        one.die();
+        a_lease().await;
+        if is_busy {
+            send(&two.engine, "sleep:300").await;
+        }
+        let answered = follow_up(&two.engine, task.task_id(), "y").await.unwrap();
+        assert_eq!(settled(&answered).await, TaskState::Completed);
+        let begun = two.agent.begun.lock().clone();
+        assert_eq!(begun[usize::from(is_busy)..], ["y", "think"], "busy: {is_busy}");
+    }
+}
