@@ -3,7 +3,8 @@
 
 Started with an argument it behaves oddly from the start: `mute` answers nothing, `v9` speaks another
 version, `forgets` cannot go back to a conversation, `resumes` goes back by session/resume, `login` wants
-to be signed in until the file `signed-in` is there, `deaf` ignores cancels and SIGTERM, `prose` is no agent.
+to be signed in until the file `signed-in` is there, `late` begins no conversation before the file `ready`
+is there, `deaf` ignores cancels and SIGTERM, `prose` is no agent.
 """
 
 import json
@@ -353,6 +354,10 @@ def handle(method, params):
         pathlib.Path("signed-in").touch()
         return {}
     if method == "session/new":
+        for _ in range(600 if KIND == "late" else 0):
+            if os.path.exists("ready"):
+                break
+            time.sleep(0.05)
         if KIND == "login" and not os.path.exists("signed-in"):
             raise Refused(-32000, "Authentication required")
         session = f"fake-{uuid.uuid4()}"

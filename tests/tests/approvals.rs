@@ -162,3 +162,25 @@ async fn an_approval_waits_through_a_restart() {
     let right = data(&task, json!({ "id": asked(&task)["id"], "decision": "approve" }));
     assert_eq!(texts(&server.send_params(right).await), ["approved"]);
 }
+
+#[tokio::test]
+async fn an_approval_that_expired_while_no_server_was_there_is_denied() {
+    let mut server = Server::configured("approval-timeout: 4s\n");
+    let task = server.send("approve rm -rf build").await;
+    server.kill();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    server.restart();
+    assert_eq!(state(&server.task(id(&task)).await), "INPUT_REQUIRED");
+    assert_eq!(texts(&server.send_params(follow_up(&task, "y")).await), ["denied"]);
+}
+
+#[tokio::test]
+async fn words_that_are_no_answer_do_not_put_off_the_end_of_an_approval() {
+    let server = Server::configured("store: memory\napproval-timeout: 4s\n");
+    let task = server.send("approve it").await;
+    let asked_at = std::time::Instant::now();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(state(&server.send_params(follow_up(&task, "why?")).await), "INPUT_REQUIRED", "it is asked again");
+    assert_eq!(texts(&server.until(id(&task), "COMPLETED").await), ["denied"]);
+    assert!(asked_at.elapsed() < Duration::from_millis(5800), "after {:?}", asked_at.elapsed());
+}

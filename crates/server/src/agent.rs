@@ -109,6 +109,13 @@ pub enum OnCrash {
 pub(crate) const AFTER_A_CRASH: &str =
     "Continue where you were interrupted. If you had not begun, begin now. This was the request:";
 
+/// What it is told of a decision that came when the program that had asked was gone.
+pub(crate) fn told_of(decision: &Decision) -> String {
+    let word = if decision.approved { "approved. Go on." } else { "denied. Do not do it." };
+    let reason = decision.reason.as_ref().map(|reason| format!(" The reason: {reason}")).unwrap_or_default();
+    format!("What you asked permission for is {word}{reason}")
+}
+
 /// Why a turn failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

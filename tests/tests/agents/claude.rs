@@ -1,6 +1,6 @@
 //! Claude Code.
 
-use nuncio_tests::json;
+use nuncio_tests::{Stage, id, json, state};
 
 use crate::stream_json::Cli;
 use crate::told::Told;
@@ -57,6 +57,31 @@ async fn two_approvals_at_once_are_asked_in_turn() {
 #[tokio::test]
 async fn questions_are_answered_in_words() {
     CLAUDE.asks_for_words().await;
+}
+
+/// A program that works on in silence when nobody has answered.
+#[tokio::test]
+async fn a_question_that_nobody_answers_is_not_waited_for_any_more() {
+    let questions = json!([{ "question": "Which colour?", "options": [{ "label": "Red" }] }]);
+    let request = json!({
+        "type": "control_request", "request_id": "r",
+        "request": {
+            "subtype": "can_use_tool", "tool_name": "AskUserQuestion", "tool_use_id": "t",
+            "input": { "questions": questions },
+        },
+    });
+    let answer = r#"{"type":"result","subtype":"success","is_error":false,"result":"Done.","session_id":"s"}"#;
+    let script = format!(
+        "while read -r line; do case $line in *'\"user\"'*) break;; esac; done; echo '{request}'; read -r line; \
+         for i in $(seq 600); do [ -e done ] && break; sleep 0.05; done; echo '{answer}'"
+    );
+    let more = "store: memory\napproval-timeout: 300ms";
+    let stage = Stage::new("claude-code", &json!(["sh", "-c", script, "sh"]), more);
+    let asked = stage.server.send("question").await;
+    assert_eq!(state(&asked), "INPUT_REQUIRED", "{asked}");
+    stage.server.until(id(&asked), "WORKING").await;
+    std::fs::write(stage.workspace.path().join("done"), "").unwrap();
+    stage.server.until(id(&asked), "COMPLETED").await;
 }
 
 #[tokio::test]

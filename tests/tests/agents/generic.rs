@@ -1,6 +1,6 @@
 //! Any command: where its prompt is, what it answers, and how it asks.
 
-use nuncio_tests::{Stage, Value, follow_up, json, state, texts, words};
+use nuncio_tests::{Stage, Value, answer, at_once, follow_up, id, json, state, texts, words};
 
 use crate::lines::{Case, run, told};
 
@@ -143,4 +143,55 @@ async fn a_command_that_remembers_nothing_is_not_told_to() {
     let first = stage.server.send("remember the number 5").await;
     let params = nuncio_tests::in_context(&first["contextId"], "recall");
     told(&stage.server, &stage.server.send_params(params).await).await.completed("I know no number.");
+}
+
+/// Asks, and works on until the file `done` is there. What it is asked next it repeats.
+const WORKS_ON: &str = "case $0 in go) echo 'Proceed? [y/N]'; read a; echo got $a; \
+                        for i in $(seq 600); do [ -e done ] && break; sleep 0.05; done;; \
+                        *) echo \"asked: $0\";; esac";
+
+#[tokio::test]
+async fn what_is_said_after_an_approval_has_expired_is_not_its_answer() {
+    let stage = script(WORKS_ON, "approval-timeout: 500ms");
+    for word in ["what is next?", "y"] {
+        let task = stage.server.send("go").await;
+        stage.server.until(id(&task), "WORKING").await;
+        stage.server.send_params(at_once(follow_up(&task, word))).await;
+        let done = stage.workspace.path().join("done");
+        std::fs::write(&done, "").unwrap();
+        let over = stage.server.until(id(&task), "COMPLETED").await;
+        assert_eq!(texts(&over).concat(), format!("got n\nasked: {word}\n"));
+        std::fs::remove_file(done).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_decision_counts_once_and_is_no_order_the_second_time() {
+    let stage = script(WORKS_ON, "");
+    let server = &stage.server;
+    let task = server.send("go").await;
+    let asked = &task["status"]["message"]["metadata"]["urn:nuncio:a2a:input:v1"]["id"];
+    let mut decision = at_once(follow_up(&task, ""));
+    decision["message"]["parts"] = json!([{ "data": { "id": asked, "decision": "approve" } }]);
+    let send = || server.rpc_request("SendMessage", &decision);
+    let (_, first) = answer(send().header("Idempotency-Key", "k")).await;
+    assert_eq!(state(&first["result"]["task"]), "WORKING", "{first}");
+    let (_, again) = answer(send().header("Idempotency-Key", "k")).await;
+    assert_eq!(id(&again["result"]["task"]), id(&task), "the same send again: {again}");
+    let (_, second) = answer(send()).await;
+    assert_eq!(second["error"]["code"], -32004, "{second}");
+    assert!(second["error"]["message"].as_str().unwrap().starts_with("This approval is not waited for"), "{second}");
+    std::fs::write(stage.workspace.path().join("done"), "").unwrap();
+    assert_eq!(texts(&server.until(id(&task), "COMPLETED").await).concat(), "got y\n");
+}
+
+#[tokio::test]
+async fn a_command_that_was_interrupted_is_not_started_by_the_answer_to_its_question() {
+    let mut stage = Stage::shell(WORKS_ON, "");
+    let task = stage.server.send("go").await;
+    stage.server.kill();
+    stage.server.restart();
+    let over = stage.server.send_params(follow_up(&task, "y")).await;
+    assert_eq!((state(&over), words(&over)), ("FAILED", "The task was interrupted by a restart"));
+    assert_eq!(texts(&over).concat(), "");
 }

@@ -263,6 +263,23 @@ impl Cli {
         let answer = "You said: What you asked permission for is approved. Go on.";
         assert!(texts(&done).concat().ends_with(answer), "{done}");
         assert_eq!(state(&done), "COMPLETED");
+
+        let (refused, other) = (stage.server.send("approve make").await, stage.server.send("approve make").await);
+        let lost = stage.server.send("approve make").await;
+        stage.server.kill();
+        stage.server.restart();
+        let asked = &refused["status"]["message"]["metadata"]["urn:nuncio:a2a:input:v1"]["id"];
+        let mut params = follow_up(&refused, "");
+        params["message"]["parts"] = json!([{ "data": { "id": asked, "decision": "deny", "reason": "Too bold." } }]);
+        let done = stage.server.send_params(params).await;
+        assert!(texts(&done).concat().ends_with("is denied. Do not do it. The reason: Too bold."), "{done}");
+        let done = stage.server.send_params(follow_up(&other, "use make -n")).await;
+        assert!(texts(&done).concat().ends_with("You said: use make -n"), "{done}");
+        // A new conversation begins with all that was asked for, and the program asks once more.
+        std::fs::remove_file(stage.workspace.path().join(".fake-sessions.json")).unwrap();
+        let again = stage.server.send_params(follow_up(&lost, "y")).await;
+        assert_eq!(state(&again), "INPUT_REQUIRED", "{again}");
+        assert!(words(&again).contains("make"), "{again}");
     }
 
     /// Whoever is cancelled is told so, and is gone.

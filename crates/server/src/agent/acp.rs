@@ -41,7 +41,7 @@ use super::process::environment::environment;
 use super::process::kin::Kin;
 use super::redact::redact;
 use super::workplace::Workplace;
-use super::{AFTER_A_CRASH, Agent, AgentError, Arrival, OnCrash, Pending, Session, Turn};
+use super::{AFTER_A_CRASH, Agent, AgentError, Arrival, OnCrash, Pending, Session, Turn, told_of};
 use crate::workspace::Workspace;
 
 /// What the agent may ask of the server.
@@ -244,14 +244,12 @@ impl AcpAgent {
         workspace: &Workspace,
     ) -> Result<Vec<agent_client_protocol_schema::v1::ContentBlock>, AgentError> {
         if opened == Opened::Continued
-            && let Some(Pending::Approval(decision)) = turn.answering()
+            && let Some(Pending::Approval(Some(decision))) = turn.answering()
         {
-            let approved = decision.is_some_and(|decision| decision.approved);
-            let word = if approved { "approved. Go on." } else { "denied. Do not do it." };
-            return Ok(vec![prompt::text_block(format!("What you asked permission for is {word}"))]);
+            return Ok(vec![prompt::text_block(told_of(&decision))]);
         }
         let is_unseen = opened != Opened::Continued || turn.answering() == Some(Pending::Credentials);
-        let parts = if is_unseen { turn::unseen(turn) } else { turn.message().parts.clone() };
+        let parts = if is_unseen { turn.said_so_far() } else { turn.message().parts.clone() };
         let (workspace, takes) = (workspace.clone(), attached.can.prompt_capabilities.clone());
         let read = tokio::task::spawn_blocking(move || prompt::blocks(&parts, &workspace, &takes)).await;
         let read = read.map_err(|_| AgentError::Internal("the parts of a message could not be read".into()))?;

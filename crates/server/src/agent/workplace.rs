@@ -54,9 +54,9 @@ impl Workplace {
         }
     }
 
-    /// What the turn's message says to the agent.
-    pub(crate) async fn prompt(&self, turn: &Turn, workspace: &Workspace) -> Result<Prompt, AgentError> {
-        let read = self.read(turn.message().parts.clone(), workspace.clone()).await?;
+    /// What the parts of messages say to the agent.
+    pub(crate) async fn prompt(&self, parts: Vec<Part>, workspace: &Workspace) -> Result<Prompt, AgentError> {
+        let read = self.read(parts, workspace.clone()).await?;
         read.map_err(|error| AgentError::Failed(error.to_string()))
     }
 

@@ -21,7 +21,7 @@ mod follow_up;
 mod handle;
 
 use begin::Begun;
-pub(super) use follow_up::{check_follow_up, follow_up_error, no_room, over};
+pub(super) use follow_up::{check_decision, check_follow_up, follow_up_error, no_room, over};
 pub use handle::{Handle, Sent};
 
 /// The longest id or key that a caller may choose.

@@ -5,8 +5,10 @@
 
 use std::time::Duration;
 
-use nuncio_protocol::{Message, MessageId, Part, Timestamp, Value, codec, json};
+use nuncio_protocol::{Message, MessageId, Part, Task, Timestamp, Value, codec, json};
 use sha2::{Digest, Sha256};
+
+use crate::present::INPUT;
 
 mod answer;
 pub mod rules;
@@ -235,9 +237,9 @@ impl Request {
     }
 }
 
-/// The decision that a message holds about an approval that `asked` describes: what is left of it
+/// The decision that a message of this time holds about an approval that `asked` describes: what is left of it
 /// after a restart.
-pub(crate) fn decision_about(asked: &Value, message: &Message) -> Option<Decision> {
+pub(crate) fn decision_about(asked: &Value, message: &Message, came: Timestamp) -> Option<Decision> {
     let choice = |value: &Value| {
         let text = |key: &str| value[key].as_str().map(str::to_owned);
         let kinds = [ChoiceKind::AllowOnce, ChoiceKind::AllowAlways, ChoiceKind::RejectOnce, ChoiceKind::RejectAlways];
@@ -246,12 +248,22 @@ pub(crate) fn decision_about(asked: &Value, message: &Message) -> Option<Decisio
     };
     let options = asked["options"].as_array().map(Vec::as_slice).unwrap_or_default();
     let approval = Approval { options: options.iter().filter_map(choice).collect(), ..Approval::default() };
-    answer::read(
-        message,
-        asked["id"].as_str().unwrap_or_default(),
-        asked["digest"].as_str().unwrap_or_default(),
-        &approval,
-    )
+    let text = |key: &str| asked[key].as_str().unwrap_or_default();
+    let decision = answer::read(message, text("id"), text("digest"), &approval)?;
+    if Timestamp::parse(text("expires")).is_none_or(|expires| came <= expires) {
+        return Some(decision);
+    }
+    let reason = Some("The answer came after the approval had expired".to_owned());
+    Some(Decision { reason, ..approval.decide(false, DecidedBy::Nobody) })
+}
+
+/// Whether a message decides by name about something that the task has asked for and does not wait for any more.
+pub(crate) fn is_late(task: &Task, message: &Message) -> bool {
+    let named = answer::named(message);
+    let asks = |said: &Message| said.metadata.get(INPUT).is_some_and(|about| named.iter().any(|id| about["id"] == *id));
+    let status = task.status.message.as_ref();
+    let waits = task.status.state.is_interrupted() && status.is_some_and(asks);
+    !named.is_empty() && !waits && task.history.iter().chain(status).any(asks)
 }
 
 fn digest(approval: &Approval) -> String {

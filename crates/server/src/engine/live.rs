@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use nuncio_protocol::{
-    ContextId, Message, StreamResponse, Task, TaskArtifactUpdateEvent, TaskId, TaskState, TaskStatus,
+    ContextId, Message, Role, StreamResponse, Task, TaskArtifactUpdateEvent, TaskId, TaskState, TaskStatus,
     TaskStatusUpdateEvent, Timestamp, codec,
 };
 use parking_lot::Mutex;
@@ -248,6 +248,14 @@ impl Live {
     /// How many messages wait for the turn.
     pub(crate) fn waiting(&self) -> usize {
         self.writer.lock().mailbox.len()
+    }
+
+    /// What the caller has said, but for what waits for a turn.
+    pub(crate) fn said(&self) -> Vec<Message> {
+        let writer = self.writer.lock();
+        let waits = |said: &&Message| writer.mailbox.iter().any(|(_, message)| message.message_id == said.message_id);
+        let from_user = writer.fold.task().history.iter().filter(|message| message.role == Role::User);
+        from_user.filter(|message| !waits(message)).cloned().collect()
     }
 
     /// Whether it is known here which messages wait for a turn: not where the task was only read.

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_protocol::{
-    Artifact, ContextId, Message, MessageId, Metadata, Part, Role, Task, TaskId, TaskState, Timestamp, Value, json,
+    Artifact, ContextId, Message, MessageId, Metadata, Part, Task, TaskId, TaskState, Timestamp, Value, json,
 };
 
+use tokio::time::Instant;
+
 use super::Engine;
-use super::approval::{Approval, DecidedBy, Decision, HITL, Request, decision_about};
+use super::approval::{Approval, DecidedBy, Decision, HITL, Request};
 use super::event::Update;
 use super::live::{Live, WriteError};
 use super::schedule::{Control, Cue};
@@ -17,9 +19,11 @@ use crate::present::{Ending, INPUT, Presenter};
 use crate::store::{Seq, Session, SessionKey};
 
 mod files;
+mod past;
 mod relay;
 mod report;
 
+pub use past::Pending;
 pub use report::{ToolCall, ToolStep, Usage};
 
 /// How often an answer that is no answer is asked for again.
@@ -51,17 +55,6 @@ impl Answer {
     pub fn text(&self) -> String {
         self.message.text()
     }
-}
-
-/// What a task was waiting for when this turn's message arrived.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Pending {
-    /// A question.
-    Question,
-    /// An approval; the decision that the message holds, if it holds one.
-    Approval(Option<Decision>),
-    /// Credentials that come by another way.
-    Credentials,
 }
 
 impl Turn {
@@ -120,23 +113,6 @@ impl Turn {
     /// Whether a crash interrupted this turn and the agent is to go on with its own session.
     pub fn resumed(&self) -> bool {
         self.resumed
-    }
-
-    /// What the task was waiting for when this message arrived and no turn was there to take it,
-    /// for example because the server was restarted in between.
-    pub fn answering(&self) -> Option<Pending> {
-        let (asked, _) = self.live.read(|task| {
-            let mut said = task.history.iter().rev();
-            said.find(|message| message.message_id == self.message.message_id)?;
-            let before = said.next().filter(|message| message.role == Role::Agent)?;
-            before.metadata.get(INPUT).cloned()
-        });
-        let asked = asked?;
-        Some(match asked["kind"].as_str() {
-            Some("approval") => Pending::Approval(decision_about(&asked, &self.message)),
-            Some("credentials") => Pending::Credentials,
-            _ => Pending::Question,
-        })
     }
 
     /// Whether the turn is to stop.
@@ -279,16 +255,21 @@ impl Turn {
             Some(decision) => decision,
             None => self.ask_for(&request, wait).await?,
         };
-        let update = self.presenter.decided(&request, &decision);
-        self.emit_some(update).await?;
+        match self.presenter.decided(&request, &decision) {
+            // Whatever is shown of the decision: nobody waits for it any more.
+            None if self.state().is_interrupted() => self.working().await?,
+            update => self.emit_some(update).await?,
+        }
         Ok(decision)
     }
 
     async fn ask_for(&mut self, request: &Request, wait: Duration) -> Result<Decision, AgentError> {
         let hitl = self.message.extensions.iter().any(|uri| uri == HITL);
+        let deadline = Instant::now() + wait;
         for _ in 0..ASK_AGAIN {
             let asked = self.put_message(request.message(INPUT, hitl), Some(request)).await?;
-            let Some(message) = self.wait_for_answer(asked, wait).await? else { break };
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Some(message) = self.wait_for_answer(asked, left).await? else { break };
             if let Some(decision) = request.decided_by(&message) {
                 return Ok(decision);
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_tests::{Random, at_once, id, in_context, is_over, json, message, state, words};
+use nuncio_tests::{Random, at_once, id, in_context, is_over, json, message, state, texts, words};
 
 use super::{answer_with, finals, said, stage};
 
@@ -142,4 +142,16 @@ async fn fifty_cancels_at_any_moment_end_once_and_leave_nothing() {
         }
     }
     stage.until_idle().await;
+}
+
+#[tokio::test]
+async fn what_is_said_while_the_agent_starts_is_told_to_it_once() {
+    let stage = stage("late", "store: memory");
+    let server = &stage.server;
+    let task = server.send_params(at_once(message("one"))).await;
+    stage.until_busy().await;
+    server.send_params(at_once(nuncio_tests::follow_up(&task, "two"))).await;
+    std::fs::write(stage.workspace.path().join("ready"), "").unwrap();
+    let done = server.until(id(&task), "COMPLETED").await;
+    assert_eq!(texts(&done), ["echo one", "echo two"], "{done}");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use agent_client_protocol_schema::v1::{
     CancelNotification, ContentBlock, Error, ErrorCode, PromptRequest, RequestPermissionRequest,
 };
-use nuncio_protocol::{Artifact, ArtifactId, Message, Metadata, Part, Value, codec, json};
+use nuncio_protocol::{Artifact, ArtifactId, Metadata, Part, Value, codec, json};
 
 use super::connection::{Connection, Event, Heard};
 use super::elicit::Question;
@@ -381,15 +381,4 @@ fn joined(said: Vec<Said>) -> Vec<Said> {
         }
     }
     all
-}
-
-/// All that was asked of the agent in this task so far: it has seen none of it.
-pub(crate) fn unseen(turn: &Turn) -> Vec<Part> {
-    let is_own = |message: &&Message| message.role == nuncio_protocol::Role::User;
-    let task = turn.task();
-    let mut messages: Vec<&Message> = task.history.iter().filter(is_own).collect();
-    if !messages.iter().any(|message| message.message_id == turn.message().message_id) {
-        messages.push(turn.message());
-    }
-    messages.into_iter().flat_map(|message| message.parts.iter().cloned()).collect()
 }

@@ -16,7 +16,7 @@ use super::report::{Dialect, File, Input, Launch, Order, Program, Report, Step};
 use crate::agent::redact::redact;
 use crate::agent::workplace::Workplace;
 use crate::agent::{
-    AFTER_A_CRASH, Agent, AgentError, Approval, Arrival, OnCrash, Pending, Session, ToolCall, ToolStep, Turn,
+    AFTER_A_CRASH, Agent, AgentError, Approval, Arrival, OnCrash, Pending, Session, ToolCall, ToolStep, Turn, told_of,
 };
 use crate::workspace::{Attachment, Workspace};
 
@@ -70,17 +70,20 @@ impl ProcessAgent {
 
     /// What the program is asked to do.
     async fn order(&self, turn: &Turn, workspace: &Workspace, session: &Session) -> Result<Order, AgentError> {
-        let (prompt, attachments) = if let Some(Pending::Approval(decision)) = turn.answering() {
-            let approved = decision.is_some_and(|decision| decision.approved);
-            let word = if approved { "approved. Go on." } else { "denied. Do not do it." };
-            (format!("What you asked permission for is {word}"), Vec::new())
-        } else {
-            let prompt = self.options.workplace.prompt(turn, workspace).await?;
-            let text = match self.options.context_pack {
-                true => augment(workspace.path(), &prompt.text).await,
-                false => prompt.text,
-            };
-            (text, prompt.attachments)
+        let (prompt, attachments) = match turn.answering() {
+            // What had asked is gone, and what would be started knows nothing of it.
+            Some(Pending::Approval(_)) if !self.program.can_resume() => return Err(interrupted()),
+            Some(Pending::Approval(Some(decision))) if session.native.is_some() => (told_of(&decision), Vec::new()),
+            _ => {
+                let is_unseen = self.program.can_resume() && session.native.is_none();
+                let parts = if is_unseen { turn.said_so_far() } else { turn.message().parts.clone() };
+                let prompt = self.options.workplace.prompt(parts, workspace).await?;
+                let text = match self.options.context_pack {
+                    true => augment(workspace.path(), &prompt.text).await,
+                    false => prompt.text,
+                };
+                (text, prompt.attachments)
+            }
         };
         let prompt = if turn.resumed() { format!("{AFTER_A_CRASH}\n\n{prompt}") } else { prompt };
         Ok(Order {
@@ -124,7 +127,7 @@ impl ProcessAgent {
     /// One run of the program.
     async fn attempt(&self, turn: &mut Turn, workspace: &Workspace, session: &Session) -> Result<Ended, AgentError> {
         if turn.resumed() && session.native.is_none() {
-            return Err(AgentError::Failed("The task was interrupted by a restart".into()));
+            return Err(interrupted());
         }
         let order = self.order(turn, workspace, session).await?;
         let (launch, dialect) = self.program.start(&order);
@@ -198,6 +201,10 @@ impl Agent for ProcessAgent {
             ..AgentCard::default()
         }
     }
+}
+
+fn interrupted() -> AgentError {
+    AgentError::Failed("The task was interrupted by a restart".into())
 }
 
 /// What the caller learns of a failure.
@@ -401,7 +408,10 @@ impl Drive<'_> {
         let waiting = Waiting { child: &mut self.child, dialect: &mut *self.dialect, queue: &mut self.queue };
         let answer = match waiting.while_asking(id, self.turn.ask(question)).await {
             Some(Ok(answer)) => Some(answer.text()),
-            Some(Err(AgentError::Unanswered)) => None,
+            Some(Err(AgentError::Unanswered)) => {
+                self.turn.working().await?;
+                None
+            }
             Some(Err(error)) => return Err(error),
             None => return self.turn.working().await,
         };

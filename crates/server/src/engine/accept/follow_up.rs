@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nuncio_protocol::{Error, ErrorKind, Message, TaskId, TaskState};
 
 use super::{Handle, Sent};
+use crate::engine::approval::is_late;
 use crate::engine::live::{Incoming, Live, WriteError};
 use crate::engine::schedule::{Cue, Full, Job, Room};
 use crate::engine::{Engine, append_error, store_error};
@@ -25,6 +26,7 @@ impl Engine {
             live = self.open(row).await?;
         }
         let gate = live.gate.lock().await;
+        check_decision(&live, &incoming.message)?;
         let from = match live.deliver(incoming) {
             Ok(written) => written.map_err(|error| follow_up_error(&live, &error))?,
             Err(_) if is_broken_off(&live) => return Err(busy_elsewhere()),
@@ -116,6 +118,15 @@ impl Engine {
 /// Whether the task works and nobody works on it: its turn could not be stored, and is still to be taken up again.
 fn is_broken_off(live: &Live) -> bool {
     !live.is_open() && live.read(|task| matches!(task.status.state, TaskState::Submitted | TaskState::Working)).0
+}
+
+/// A decision about what nobody waits for any more is no order to the agent.
+pub(in crate::engine) fn check_decision(live: &Live, message: &Message) -> Result<(), Error> {
+    if !live.read(|task| is_late(task, message)).0 {
+        return Ok(());
+    }
+    let text = "This approval is not waited for any more: it was decided, or withdrawn, or has expired";
+    Err(Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", live.id.as_str()))
 }
 
 fn busy_elsewhere() -> Error {

@@ -12,21 +12,41 @@ pub(super) fn read(message: &Message, id: &str, digest: &str, approval: &Approva
     {
         return hitl(said, id, approval);
     }
-    for part in &message.parts {
-        if let Content::Data(data @ Value::Object(_)) = &part.content
-            && let Some(said) = data["decision"].as_str()
-        {
-            let same_digest = data["digest"].as_str().is_none_or(|other| other == digest);
-            let named = data["id"].as_str().or_else(|| data["inputId"].as_str());
-            let decision = (named == Some(id) && same_digest).then(|| word(said, approval))??;
-            return Some(Decision { reason: data["reason"].as_str().map(str::to_owned), ..decision });
-        }
+    if let Some((data, said)) = data(message) {
+        let same_digest = data["digest"].as_str().is_none_or(|other| other == digest);
+        let decision = (name(data) == Some(id) && same_digest).then(|| word(said, approval))??;
+        return Some(Decision { reason: data["reason"].as_str().map(str::to_owned), ..decision });
     }
     word(&message.text(), approval)
 }
 
+/// The requests that a message decides about by their names.
+pub(super) fn named(message: &Message) -> Vec<&str> {
+    let declared = message.extensions.iter().any(|uri| uri == HITL);
+    match message.metadata.get(HITL).filter(|_| declared) {
+        Some(said) => decided(said).into_iter().flatten().filter_map(|one| one["id"].as_str()).collect(),
+        None => data(message).and_then(|(data, _)| name(data)).into_iter().collect(),
+    }
+}
+
+/// The first data part that holds a decision, and that decision.
+fn data(message: &Message) -> Option<(&Value, &str)> {
+    message.parts.iter().find_map(|part| match &part.content {
+        Content::Data(data @ Value::Object(_)) => Some((data, data["decision"].as_str()?)),
+        _ => None,
+    })
+}
+
+fn name(data: &Value) -> Option<&str> {
+    data["id"].as_str().or_else(|| data["inputId"].as_str())
+}
+
+fn decided(said: &Value) -> Option<&Vec<Value>> {
+    said["approvals"].as_array().filter(|_| said["type"] == "tool_approval_response")
+}
+
 fn hitl(said: &Value, id: &str, approval: &Approval) -> Option<Decision> {
-    let approvals = said["approvals"].as_array().filter(|_| said["type"] == "tool_approval_response")?;
+    let approvals = decided(said)?;
     // Each id exactly once: a second word on the same matter makes both worthless.
     let mut mine = approvals.iter().filter(|one| one["id"].as_str() == Some(id));
     let (Some(one), None) = (mine.next(), mine.next()) else { return None };

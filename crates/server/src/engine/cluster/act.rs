@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Cluster;
 use crate::call::Call;
-use crate::engine::accept::{Handle, Sent, check_follow_up, follow_up_error, over};
+use crate::engine::accept::{Handle, Sent, check_decision, check_follow_up, follow_up_error, over};
 use crate::engine::cancel::not_cancelable;
 use crate::engine::hub::Held;
 use crate::engine::live::{Incoming, Live, WriteError};
@@ -91,6 +91,7 @@ impl Engine {
         incoming: &Incoming,
     ) -> Result<Acted, Error> {
         let gate = live.gate.lock().await;
+        check_decision(live, &incoming.message)?;
         if live.is_open() {
             self.check_next(live)?;
             return match live.deliver(Box::new(incoming.clone())) {

@@ -7,6 +7,7 @@ use nuncio_protocol::{Message, codec};
 use tokio::time::Instant;
 
 use super::{Cluster, LOOK_EVERY};
+use crate::engine::approval::is_late;
 use crate::engine::live::{Incoming, Live};
 use crate::engine::{Engine, store_error};
 use crate::store::{AppendError, Letter, LetterId, Order, State, StoreError, TaskKey};
@@ -106,6 +107,11 @@ impl Engine {
             cluster.shared().recall(id).await?;
             return Ok(false);
         };
+        if live.read(|task| is_late(task, &message)).0 {
+            // Its sender looks again, and hears why.
+            cluster.shared().recall(id).await?;
+            return Ok(false);
+        }
         let incoming = Incoming { message, key: letter.key.clone(), letter: Some(id) };
         let Ok(Ok(seq)) = live.deliver(Box::new(incoming)) else { return Ok(false) };
         cluster.metrics.delivered.inc();
