@@ -195,3 +195,18 @@ async fn where_a_connection_comes_from_is_not_for_a_frame_to_say() {
     }
     assert!(refused > 0, "other addresses must not mean other callers");
 }
+
+#[tokio::test]
+async fn frames_that_mean_nothing_count_as_well() {
+    let house = House::open("rate-limit: 2\n");
+    let mut talk = Talk::open(&house, By::WebSocket).await;
+    for frame in ["{", r#"{"jsonrpc":"2.0","id":1,"method":"NoSuchMethod"}"#] {
+        let mut refused = 0;
+        for _ in 0..30 {
+            talk.say(frame).await;
+            let answer = talk.next().await.expect("an answer");
+            refused += usize::from(answer.body["error"]["code"] == -31429);
+        }
+        assert!(refused > 0, "{frame}");
+    }
+}
