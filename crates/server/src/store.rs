@@ -592,7 +592,8 @@ pub trait Store: Send + Sync + 'static {
     async fn put_session(&self, key: &SessionKey, session: Session, at: Micros) -> Result<(), StoreError>;
 
     /// Removes finished tasks whose state last changed before `before`, with all that belongs to
-    /// them, and forgets keys and sessions older than that. At most `limit` tasks; returns how many.
+    /// them, and forgets keys older than that, and sessions of conversations without tasks. At most `limit` tasks; returns
+    /// how many. Sessions are for a call that finds fewer.
     async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError>;
 
     /// Whether the store can take writes now.

@@ -134,6 +134,20 @@ impl SqliteStore {
         Ok(Self { queue, readers, finished, done: over, writer: Some(writer) })
     }
 
+    /// Forgets sessions from before this moment whose conversations have no task any more.
+    async fn forget_sessions(&self, before: Micros) -> Result<(), StoreError> {
+        let mut after = session::first();
+        loop {
+            let old = self.readers.read(move |db| session::old(db, before, &after)).await?;
+            let Some((last, _)) = old.last().cloned() else { return Ok(()) };
+            let unused: Vec<_> = old.into_iter().filter(|(_, is_used)| !is_used).map(|(place, _)| place).collect();
+            if !unused.is_empty() {
+                self.ask(move |batch| session::forget(batch, &unused)).await?;
+            }
+            after = last;
+        }
+    }
+
     /// Stands in line for the writer and waits for the answer.
     async fn ask<T: Send + 'static>(
         &self,
@@ -285,7 +299,10 @@ impl Store for SqliteStore {
         }
         while self.ask(trim::sweep).await? {}
         while self.ask(move |batch| trim::forget(batch, before)).await? {}
-        while self.ask(move |batch| session::forget(batch, before)).await? {}
+        // Where more tasks are to go, their conversations are looked at afterwards.
+        if removed < limit {
+            self.forget_sessions(before).await?;
+        }
         self.ask(trim::forget_callers).await?;
         Ok(removed)
     }

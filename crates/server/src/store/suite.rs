@@ -77,6 +77,7 @@ where
         a_replay_moves_back_to_what_was_given_up
         sessions_are_kept_apart_and_replaced
         trim_forgets_old_sessions
+        trim_keeps_sessions_of_conversations_with_tasks
         trim_removes_only_what_is_finished_and_old
         trim_forgets_keys_and_webhooks
         trim_is_bounded

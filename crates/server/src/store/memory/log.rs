@@ -370,7 +370,13 @@ impl Log {
                 }
             }
         }
-        self.sessions.retain(|_, (_, at)| *at >= before);
+        // Where more tasks are to go, their conversations are looked at afterwards.
+        if keys.len() < limit {
+            let Self { sessions, shelves, tasks, .. } = self;
+            let row = |key| tasks.get(&key).map(|entry| &entry.row);
+            let has_task = |key: &SessionKey| shelves.get(&key.scope).is_some_and(|of| of.has(&key.context_id, row));
+            sessions.retain(|key, (_, at)| *at >= before || has_task(key));
+        }
         keys.len()
     }
 

@@ -4,7 +4,7 @@ use crate::map::{ById, Map};
 use std::collections::BTreeSet;
 use std::ops::{Bound, RangeBounds};
 
-use nuncio_protocol::TaskId;
+use nuncio_protocol::{ContextId, TaskId};
 
 use super::super::{ListQuery, Micros, State, TaskKey, TaskRow};
 
@@ -110,6 +110,13 @@ impl Shelf {
 
     pub(super) fn is_empty(&self) -> bool {
         self.active.is_empty() && self.settled.is_empty()
+    }
+
+    /// Whether a conversation has a task.
+    pub(super) fn has<'a>(&self, context: &ContextId, row: impl Fn(TaskKey) -> Option<&'a TaskRow>) -> bool {
+        let mut active = self.active.range((Bound::Unbounded, Bound::Unbounded));
+        self.contexts.get(context.as_str()).is_some()
+            || active.any(|place| row(place.2).is_some_and(|row| row.context_id == *context))
     }
 
     /// The keys of all settled tasks whose state changed before this moment.

@@ -11,7 +11,8 @@ use super::error::At;
 
 /// Step n leads from schema n to n + 1, and the oldest release that can work with it is the one that knows this schema.
 /// Steps are only ever added.
-const STEPS: &[(&str, i32)] = &[(include_str!("migrations/0001_log.sql"), 1)];
+const STEPS: &[(&str, i32)] =
+    &[(include_str!("migrations/0001_log.sql"), 1), (include_str!("migrations/0002_session.sql"), 1)];
 
 /// The newest schema that this release knows.
 pub(super) const KNOWN: i32 = STEPS.len() as i32;

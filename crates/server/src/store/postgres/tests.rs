@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::{PostgresOptions, PostgresStore};
 use crate::store::{
     Acknowledge, Append, AppendError, Created, Durability, IdempotencyKey, Lease, ListQuery, NewTask, Scope, Seq,
-    State, Store, StoreError, TaskKey, suite,
+    Session, SessionKey, State, Store, StoreError, TaskKey, suite,
 };
 
 /// One server for all tests that do it no harm.

@@ -2,6 +2,7 @@
 
 use deadpool_postgres::Object;
 use tokio_postgres::Error;
+use uuid::Uuid;
 
 use super::super::{Micros, StoreError};
 use super::error::At;
@@ -75,13 +76,17 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone";
 
+/// Some sessions in the order of their age, without those whose conversation still has a task. Says where it stopped.
 const SESSIONS: &str = "\
-WITH gone AS (
-    DELETE FROM session AS s USING (
-        SELECT scope, digest FROM session WHERE at < $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED
-    ) AS old WHERE s.scope = old.scope AND s.digest = old.digest RETURNING 1
+WITH old AS MATERIALIZED (
+    SELECT at, scope, digest, context FROM session
+    WHERE at < $1 AND (at, scope, digest) > ($3, $4, $5) ORDER BY at, scope, digest LIMIT $2
+), gone AS (
+    DELETE FROM session AS s USING old WHERE s.scope = old.scope AND s.digest = old.digest AND s.at < $1
+      AND NOT EXISTS (SELECT FROM task AS t WHERE t.context = old.context AND t.state > 2)
+      AND NOT EXISTS (SELECT FROM task AS t WHERE t.context = old.context AND t.state < 3)
 )
-SELECT count(*) FROM gone";
+SELECT at, scope, digest FROM old ORDER BY at DESC, scope DESC, digest DESC LIMIT 1";
 
 const LETTERS: &str = "\
 WITH gone AS (
@@ -133,14 +138,27 @@ async fn locked(client: &Object, before: Micros, limit: usize) -> Result<usize, 
         removed += some;
     }
     while count(client, SWEEP, &[&ROWS]).await? + count(client, EMPTY, &[]).await? > 0 {}
-    for old in [KEYS, SESSIONS, LETTERS] {
+    for old in [KEYS, LETTERS] {
         while count(client, old, &[&before, &ROWS]).await? > 0 {}
+    }
+    // Where more tasks are to go, their conversations are looked at afterwards.
+    if removed < limit {
+        forget_sessions(client, before).await?;
     }
     // Slots in use come back at once, so this goes through them once and not until none are left.
     count(client, FOLD, &[&limit_of(100_000)]).await?;
     client.batch_execute(FORGET).await?;
     client.query_one(UNLOCK, &[]).await?;
     Ok(removed)
+}
+
+async fn forget_sessions(client: &Object, before: Micros) -> Result<(), Error> {
+    let statement = client.prepare_cached(SESSIONS).await?;
+    let mut after = (Micros::MIN, Uuid::nil(), Vec::new());
+    while let Some(last) = client.query_opt(&statement, &[&before, &ROWS, &after.0, &after.1, &after.2]).await? {
+        after = (last.try_get(0)?, last.try_get(1)?, last.try_get::<_, Vec<u8>>(2)?);
+    }
+    Ok(())
 }
 
 async fn count(client: &Object, sql: &str, params: super::pool::Params<'_>) -> Result<usize, Error> {

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::{Durability, SqliteOptions, SqliteStore};
 use crate::store::{
     Acknowledge, Append, AppendError, Claim, Created, Dead, Early, IdempotencyKey, Lease, ListQuery, NewTask,
-    PushConfig, Scope, Seq, State, Store, StoreError, TaskKey, packed, suite,
+    PushConfig, Scope, Seq, Session, SessionKey, State, Store, StoreError, TaskKey, packed, suite,
 };
 
 fn open(path: &Path) -> Result<SqliteStore, StoreError> {
@@ -318,6 +318,33 @@ async fn keys_are_never_used_twice() {
     drop(store);
     let store = open(&path).unwrap();
     assert!(create(&store, "t").await > task);
+}
+
+/// However many sessions are old and in use, and of the same age, those behind them are looked at.
+#[tokio::test]
+async fn sessions_in_use_hide_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("log.db")).unwrap();
+    create(&store, "t").await;
+    let key = |context: &str, agent: usize| SessionKey {
+        scope: Scope::default(),
+        context_id: context.into(),
+        agent: format!("{agent:05}").into(),
+    };
+    let used = usize::try_from(super::trim::ROWS).unwrap() + 10;
+    let keys = || (0..used).map(|n| key("c", n)).chain([key("unused", 0)]);
+    let put = keys().map(|key| {
+        let store = &store;
+        async move { store.put_session(&key, Session::default(), 1).await.unwrap() }
+    });
+    futures_util::future::join_all(put).await;
+    store.trim(2, 10).await.unwrap();
+    let mut left = 0;
+    for key in keys() {
+        left += usize::from(store.session(&key).await.unwrap().is_some());
+    }
+    assert_eq!(left, used);
+    assert_eq!(store.session(&key("unused", 0)).await.unwrap(), None);
 }
 
 #[tokio::test]

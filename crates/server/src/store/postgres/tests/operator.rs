@@ -75,7 +75,8 @@ async fn an_operator_sees_webhooks_and_sends_again() {
 async fn the_settings_of_a_database_are_examined() {
     let store = open(&server().database()).await.unwrap();
     let found = store.examine().await.unwrap();
-    assert!(found.about.starts_with("PostgreSQL ") && found.about.contains("schema nuncio version 1"), "{found:?}");
+    let schema = format!("schema nuncio version {}", crate::store::postgres::migrate::KNOWN);
+    assert!(found.about.starts_with("PostgreSQL ") && found.about.contains(&schema), "{found:?}");
     assert!(found.warnings.iter().any(|warning| warning.starts_with("fsync is off")), "{found:?}");
     let many = open(&format!("{}?pool=900", server().database())).await.unwrap();
     let found = many.examine().await.unwrap();

@@ -41,6 +41,23 @@ async fn a_newer_schema_is_used_if_it_says_so_and_refused_otherwise() {
     assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
 }
 
+/// Sessions from before they knew their context are told which one it is.
+#[tokio::test]
+async fn sessions_of_the_first_schema_are_kept_as_long_as_their_tasks() {
+    let url = server().database();
+    let store = open(&url).await.unwrap();
+    create(&store, "t").await;
+    let context_id = new_task("t").context_id;
+    let key = SessionKey { scope: Scope::default(), context_id, agent: "demo".into() };
+    store.put_session(&key, Session::default(), 1).await.unwrap();
+    drop(store);
+    let back = "ALTER TABLE nuncio.session DROP COLUMN context; UPDATE nuncio.release SET version = 1";
+    server().ask(database(&url), back);
+    let store = open(&url).await.unwrap();
+    store.trim(2, 10).await.unwrap();
+    assert!(store.session(&key).await.unwrap().is_some());
+}
+
 #[tokio::test]
 async fn stores_of_one_database_are_kept_apart_by_their_schemas() {
     let url = server().database();
