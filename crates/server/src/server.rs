@@ -258,7 +258,11 @@ impl Server {
         if let Some(delivering) = delivering {
             let _ = delivering.await;
         }
-        app.engine.store().close().await;
+        // What a store that is away was not given by then, nobody was told of: it is as after a crash.
+        let most = drain_timeout.max(LAST_CALL);
+        if tokio::time::timeout(most, app.engine.store().close()).await.is_err() {
+            tracing::warn!("the store did not take everything in time; the next start takes up what is unfinished");
+        }
         if let Some(audit) = &app.audit {
             audit.flush().await;
         }

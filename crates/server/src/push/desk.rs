@@ -94,17 +94,27 @@ impl Desk {
         }
     }
 
-    /// Delivers until `stop`.
+    /// Delivers until `stop`, whatever it waits for then.
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let carriers = TaskTracker::new();
+        tokio::select! {
+            () = self.deliver(&carriers, &stop) => {}
+            () = stop.cancelled() => {}
+        }
+        carriers.close();
+        let _ = tokio::time::timeout(LAST_CALL, carriers.wait()).await;
+    }
+
+    /// Delivers for ever. Where it is dropped, the next start finds what was left.
+    async fn deliver(self: &Arc<Self>, carriers: &TaskTracker, stop: &CancellationToken) {
         // Whatever was written just before the last end, nobody may have been told of.
         if self.cluster.is_none()
             && let Err(error) = self.store.wake_pushes(now()).await
         {
             tracing::error!(%error, "webhooks could not be taken up: they go on when their tasks do");
         }
-        let carriers = TaskTracker::new();
         if let Some(queue) = &self.options.queue {
-            worker::start(&self, queue, &carriers, &stop);
+            worker::start(self, queue, carriers, stop);
         }
         let mut polled: Option<Instant> = None;
         loop {
@@ -113,13 +123,13 @@ impl Desk {
                 self.take_left().await;
             }
             if poll || now() >= *self.next.lock() {
-                self.take_due(&carriers, &stop).await;
+                self.take_due(carriers, stop).await;
             }
             if poll {
                 polled = Some(Instant::now());
                 self.count().await;
             }
-            let more = self.take_rung(&carriers, &stop).await;
+            let more = self.take_rung(carriers, stop).await;
             let until_due = u64::try_from(*self.next.lock() - now()).unwrap_or_default();
             let pause = match self.room() {
                 // Whoever ends wakes the desk.
@@ -131,11 +141,8 @@ impl Desk {
                 () = self.hub.bell().heard() => {}
                 () = self.woken.notified() => {}
                 () = tokio::time::sleep(pause) => {}
-                () = stop.cancelled() => break,
             }
         }
-        carriers.close();
-        let _ = tokio::time::timeout(LAST_CALL, carriers.wait()).await;
     }
 
     /// Starts what is due. Webhooks at work are still due in the store, and are among them.
@@ -166,7 +173,7 @@ impl Desk {
     async fn take_rung(self: &Arc<Self>, carriers: &TaskTracker, stop: &CancellationToken) -> bool {
         let (tasks, more) = self.hub.bell().take(self.room().min(BATCH));
         let mut ready = Vec::new();
-        for &task in &tasks {
+        for (n, &task) in tasks.iter().enumerate() {
             match self.store.pushes(task).await {
                 Ok(all) => {
                     let ready_here = all.into_iter().filter(|config| is_ready(config) && self.is_own(config));
@@ -174,9 +181,11 @@ impl Desk {
                 }
                 Err(StoreError::Closed) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "the webhooks of a task could not be read");
-                    self.hub.bell().ring(task);
+                    // The others would wait for the same store.
+                    tracing::warn!(%error, tasks = tasks.len() - n, "the webhooks of tasks could not be read");
+                    tasks[n..].iter().for_each(|&task| self.hub.bell().ring(task));
                     tokio::time::sleep(BREATH).await;
+                    break;
                 }
             }
         }
@@ -184,10 +193,7 @@ impl Desk {
             for task in tasks {
                 self.hub.bell().ring(task);
             }
-            tokio::select! {
-                () = tokio::time::sleep(BREATH) => {}
-                () = stop.cancelled() => {}
-            }
+            tokio::time::sleep(BREATH).await;
         }
         more && self.room() > 0
     }

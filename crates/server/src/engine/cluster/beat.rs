@@ -14,7 +14,8 @@ use crate::store::StoreError;
 
 /// How long to wait after a beat that failed, at most.
 const BREATH: Duration = Duration::from_millis(500);
-/// How long turns that are told to end may take to do so when the node leaves, and how often to look.
+/// How long turns that are told to end may take to do so when the node leaves, and how often to look; and how long the
+/// store may take to hear of it.
 const LAST_CALL: Duration = Duration::from_secs(1);
 const LOOKS: u32 = 100;
 
@@ -107,8 +108,14 @@ impl Engine {
             }
             tokio::time::sleep(LAST_CALL / LOOKS).await;
         }
-        if let Err(error) = cluster.shared().leave(&cluster.node()).await {
-            tracing::warn!(%error, "the others were not told that this node leaves: they notice when its lease is over");
+        let node = cluster.node();
+        // A store that is away keeps nobody: who does not hear of it waits for the lease.
+        let why = match tokio::time::timeout(LAST_CALL, cluster.shared().leave(&node)).await {
+            Ok(left) => left.err().map(|error| error.to_string()),
+            Err(late) => Some(late.to_string()),
+        };
+        if let Some(why) = why {
+            tracing::warn!(why, "the others were not told that this node leaves: they notice when its lease is over");
         }
         cluster.bus.tell(&[crate::bus::Hint::Work]);
     }

@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use nuncio_protocol::{ErrorKind, Message, TaskState};
 
+use tokio_util::sync::CancellationToken;
+
 use super::super::line::Way;
 use super::kit::*;
 use crate::agent::OnCrash;
 use crate::engine::{Close, Over};
-use crate::store::Store;
+use crate::push::PushOptions;
+use crate::push::guard::{Guard, Openings};
+use crate::store::{Store, TaskKey};
 
 #[tokio::test(start_paused = true)]
 async fn what_a_dead_node_ran_ends_as_its_agent_says() {
@@ -215,4 +219,27 @@ async fn the_last_message_of_a_task_is_known_again() {
     two.line.set(Way::Open);
     let repeated = repeated.await.unwrap().expect("it was said, and by whom does not matter");
     assert_eq!(repeated.task_id(), task.task_id());
+}
+
+/// However many tasks have news for their webhooks, and whatever the store does, a server that is to end ends.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_keeps_no_server() {
+    for way in [Way::Fails, Way::Stands] {
+        let mut place = Place::new();
+        place.options.push = Some(PushOptions::new(Guard::new(Openings::default()).unwrap()));
+        let server = place.server().await;
+        let (stop, desk) = (CancellationToken::new(), server.engine.push.clone().unwrap());
+        let delivering = tokio::spawn(desk.run(stop.clone()));
+        a_while().await;
+        server.line.set(way);
+        (1..=60).for_each(|task| server.engine.hub.bell().ring(TaskKey(task)));
+        a_while().await;
+        let ending = async {
+            server.engine.drain(Duration::ZERO).await;
+            stop.cancel();
+            delivering.await.unwrap();
+        };
+        let ended = tokio::time::timeout(Duration::from_secs(10), ending).await;
+        assert!(ended.is_ok(), "{way:?}");
+    }
 }
