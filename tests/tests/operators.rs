@@ -47,6 +47,16 @@ fn finished_tasks_go_when_their_time_is_over() {
 }
 
 #[test]
+fn where_every_turn_ends_with_a_rest_tasks_at_rest_go_too() {
+    for store in ["memory", "sqlite"] {
+        let wire = Wire::start(&format!("profile: iac-code\nstore: {store}\nretention: 1s\n"));
+        let answer = wire.rpc("SendMessage", &send("hello").parse().expect("JSON"));
+        assert_eq!(answer["result"]["task"]["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{answer}");
+        until("it is gone", || wire.rpc("ListTasks", &json!({}))["result"]["totalSize"] == 0);
+    }
+}
+
+#[test]
 fn calls_are_counted_by_operation_binding_and_version() {
     let wire = Wire::start("");
     let (new, old) = (send("hello"), send("hello").replace("ROLE_USER", "user"));

@@ -121,7 +121,7 @@ pub struct EngineOptions {
     pub cancel_grace: Duration,
     /// How long a silent node keeps its turns.
     pub lease_ttl: Duration,
-    /// How long finished tasks stay; zero for ever.
+    /// How long finished tasks stay, and those at rest where that is an end; zero for ever.
     pub retention: Duration,
     /// What makes a repeated send the same send.
     pub idempotent_send: IdempotentSend,

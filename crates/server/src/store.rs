@@ -74,6 +74,11 @@ impl State {
         matches!(self.0, 1 | 2)
     }
 
+    /// Input or authentication required: it goes on when somebody says more.
+    pub fn is_at_rest(self) -> bool {
+        matches!(self.0, 6 | 8)
+    }
+
     /// Completed, failed, canceled or rejected: no event follows.
     pub fn is_final(self) -> bool {
         matches!(self.0, 3 | 4 | 5 | 7)
@@ -591,10 +596,9 @@ pub trait Store: Send + Sync + 'static {
     /// Replaces what an agent remembers of a conversation.
     async fn put_session(&self, key: &SessionKey, session: Session, at: Micros) -> Result<(), StoreError>;
 
-    /// Removes finished tasks whose state last changed before `before`, with all that belongs to
-    /// them, and forgets keys older than that, and sessions of conversations without tasks. At most `limit` tasks; returns
-    /// how many. Sessions are for a call that finds fewer.
-    async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError>;
+    /// Removes what is older than that: at most `limit` tasks, with all that belongs to them; returns how many. A call that
+    /// finds fewer forgets sessions as well.
+    async fn trim(&self, than: Older, limit: usize) -> Result<usize, StoreError>;
 
     /// Whether the store can take writes now.
     async fn check(&self) -> Result<(), StoreError>;
@@ -605,6 +609,34 @@ pub trait Store: Send + Sync + 'static {
     /// What several servers on this store have in common. An embedded store has one server.
     fn shared(&self) -> Option<&dyn Shared> {
         None
+    }
+}
+
+/// Says whether somebody in this process has a task in hand. Asked in the middle of a transaction, so it must be quick.
+pub type InHand = Arc<dyn Fn(TaskKey) -> bool + Send + Sync>;
+
+/// What is old enough to be removed.
+#[derive(Clone)]
+pub struct Older {
+    /// Finished tasks whose state last changed before this moment, and sessions of before whose conversations have no task.
+    pub before: Micros,
+    /// Keys, and messages between nodes, of before this moment.
+    pub keys: Micros,
+    /// Where a rest is an end, tasks at rest as well, but none that a living node holds the lease of or that is in hand.
+    /// A store that servers share looks at the leases, an embedded one asks here.
+    pub at_rest: Option<InHand>,
+}
+
+impl Older {
+    /// Everything that is older than this moment, without tasks at rest.
+    pub fn than(before: Micros) -> Self {
+        Self { before, keys: before, at_rest: None }
+    }
+
+    /// Whether a task in this state may be removed, as far as this process knows.
+    fn takes(&self, state: State, task: TaskKey) -> bool {
+        let is_over = |in_hand: &InHand| state.is_at_rest() && !in_hand(task);
+        state.is_final() || self.at_rest.as_ref().is_some_and(is_over)
     }
 }
 

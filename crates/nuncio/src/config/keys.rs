@@ -348,7 +348,7 @@ keys! {
     ["push-lease-timeout-ms"] push_lease_timeout_ms: u64, Count, "300000";
     /// Whether a request of 1.0 without `A2A-Version` is served instead of refused.
     ["lenient-version"] lenient_version: bool, Flag, "false";
-    /// How long finished tasks stay.
+    /// How long finished tasks stay. With the profile `iac-code`, where every turn ends with a rest, this goes for tasks at rest too.
     ["retention"] retention: Duration, Time { zero: false }, "30d";
     /// How long a silent server keeps its running turns.
     ["lease-ttl"] lease_ttl: Duration, Time { zero: false }, "15s";

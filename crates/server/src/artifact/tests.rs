@@ -14,7 +14,7 @@ use super::content::{Held, find};
 use super::{ArtifactStore, Artifacts, Blob, FILE, FileContent, Hash, Place, Stored};
 use crate::store::postgres::tests::server;
 use crate::store::{
-    Created, Lease, MemoryStore, NewTask, PostgresOptions, PostgresStore, Scope, State, Store, TaskKey,
+    Created, Lease, MemoryStore, NewTask, Older, PostgresOptions, PostgresStore, Scope, State, Store, TaskKey,
 };
 
 const MOMENT: Duration = Duration::from_millis(1);
@@ -168,7 +168,7 @@ async fn files_go_with_their_task_and_not_before() {
         assert_eq!(shelf.sweep(&store, Duration::from_secs(3600)).await.expect("swept"), 0, "all of them are young");
         tokio::time::sleep(MOMENT * 20).await;
         assert_eq!(shelf.sweep(&store, MOMENT).await.expect("swept"), 1, "the former one");
-        assert_eq!(store.trim(i64::MAX, 10).await.expect("trimmed"), 1);
+        assert_eq!(store.trim(Older::than(i64::MAX), 10).await.expect("trimmed"), 1);
         assert_eq!(shelf.sweep(&store, MOMENT).await.expect("swept"), 1);
         assert_eq!(shelf.sweep(&store, MOMENT).await.expect("swept"), 0);
         assert!(shelf.get(open, &"open".into(), both.sha256).await.expect("read").is_some());

@@ -66,6 +66,11 @@ impl Hub {
         Some(self.hold(live))
     }
 
+    /// Whether anyone here has it in hand.
+    pub(crate) fn has(&self, key: TaskKey) -> bool {
+        self.tasks.lock().get(&key).is_some_and(|weak| weak.strong_count() > 0)
+    }
+
     /// The task in hand, or a new one that is still to be loaded. Whatever is written from now on
     /// goes through it, and whatever was written before is in the store: nothing falls between.
     pub(crate) fn open(self: &Arc<Self>, row: &TaskRow) -> Held {

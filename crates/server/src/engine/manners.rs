@@ -29,7 +29,7 @@ pub struct Manners {
     pub busy: Option<&'static str>,
     /// Whether a message that the agent does not admit becomes a task that failed, instead of an error.
     pub refusal_is_task: bool,
-    /// Whether a task at rest is over for whoever wants to cancel or follow it.
+    /// Whether a task at rest is over for whoever wants to cancel or follow it, and goes when it is old.
     pub rest_is_over: bool,
     /// Whether a message without a task answers the question that its conversation waits with.
     pub answer_by_context: bool,

@@ -13,9 +13,9 @@ use super::hub::Held;
 use super::live::Live;
 use super::said::Line;
 use super::schedule::{Cue, Job, Stop};
-use super::{Engine, micros, now};
+use super::{Engine, KEY_LIFE, micros, now};
 use crate::agent::OnCrash;
-use crate::store::{AppendError, Claim, State, StoreError, TaskKey, TaskRow};
+use crate::store::{AppendError, Claim, InHand, Older, State, StoreError, TaskKey, TaskRow};
 
 /// How many abandoned tasks are taken up at once.
 const BATCH: usize = 256;
@@ -289,9 +289,18 @@ impl Engine {
         if self.options.retention.is_zero() {
             return;
         }
-        let before = now() - micros(self.options.retention);
+        let now = now();
+        let before = now - micros(self.options.retention);
+        let hub = self.hub.clone();
+        let in_hand: InHand = Arc::new(move |task| hub.has(task));
+        let than = Older {
+            before,
+            // What a key did is known for as long as was promised, however soon other tasks go.
+            keys: before.min(now - micros(KEY_LIFE)),
+            at_rest: self.options.manners.rest_is_over.then_some(in_hand),
+        };
         for _ in 0..1000 {
-            match self.store.trim(before, TRIM_BATCH).await {
+            match self.store.trim(than.clone(), TRIM_BATCH).await {
                 Ok(n) if n < TRIM_BATCH => return,
                 Ok(_) => tokio::task::yield_now().await,
                 Err(error) => {

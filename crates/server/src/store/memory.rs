@@ -12,8 +12,8 @@ use nuncio_protocol::{PushId, TaskId};
 use parking_lot::Mutex;
 
 use super::{
-    Append, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig,
-    Scope, Seq, Session, SessionKey, Shared, Store, StoreError, TaskKey, TaskRow,
+    Append, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, Older,
+    PushConfig, Scope, Seq, Session, SessionKey, Shared, Store, StoreError, TaskKey, TaskRow,
 };
 use crew::Crew;
 use log::{Kept, Log};
@@ -144,8 +144,8 @@ impl Store for MemoryStore {
         self.write(|log| drop(log.sessions.insert(key.clone(), (session, at))))
     }
 
-    async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError> {
-        self.write(|log| log.trim(before, limit))
+    async fn trim(&self, than: Older, limit: usize) -> Result<usize, StoreError> {
+        self.write(|log| log.trim(&than, limit))
     }
 
     async fn check(&self) -> Result<(), StoreError> {

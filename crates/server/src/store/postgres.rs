@@ -55,8 +55,8 @@ use tokio::time::Instant;
 
 use super::{
     Append, Backlog, Claim, Created, Durability, IdempotencyKey, Lease, Letter, LetterId, ListPage, ListQuery,
-    LogEvent, Micros, NewTask, Node, OnCommit, Order, Posted, Progress, PushConfig, Scope, Seq, Session, SessionKey,
-    Shared, Store, StoreError, TaskKey, TaskRow,
+    LogEvent, Micros, NewTask, Node, Older, OnCommit, Order, Posted, Progress, PushConfig, Scope, Seq, Session,
+    SessionKey, Shared, Store, StoreError, TaskKey, TaskRow,
 };
 use batch::{Job, Work};
 use create::Create;
@@ -324,9 +324,9 @@ impl Store for PostgresStore {
         session::put(&self.pool, key, &session, at).await
     }
 
-    async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError> {
+    async fn trim(&self, than: Older, limit: usize) -> Result<usize, StoreError> {
         self.open_or_closed()?;
-        trim::trim(&self.pool, &self.at, before, limit).await
+        trim::trim(&self.pool, &self.at, &than, limit).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

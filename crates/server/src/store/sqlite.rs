@@ -42,8 +42,8 @@ use tokio::sync::watch;
 
 use super::finished::Finished;
 use super::{
-    Append, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig,
-    Scope, Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
+    Append, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, Older,
+    PushConfig, Scope, Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 use error::At;
 use herald::Herald;
@@ -286,22 +286,23 @@ impl Store for SqliteStore {
         self.ask(move |batch| session::put(batch, &key, &session, at)).await
     }
 
-    async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError> {
+    async fn trim(&self, than: Older, limit: usize) -> Result<usize, StoreError> {
         let mut removed = 0;
         while removed < limit {
             let room = trim::TASKS.min(limit - removed);
-            let keys = self.readers.read(move |db| trim::candidates(db, before, room)).await?;
-            let some = self.ask(move |batch| trim::remove(batch, &keys, before)).await?;
+            let (of_readers, of_writer) = (than.clone(), than.clone());
+            let keys = self.readers.read(move |db| trim::candidates(db, &of_readers, room)).await?;
+            let some = self.ask(move |batch| trim::remove(batch, &keys, &of_writer)).await?;
             if some == 0 {
                 break;
             }
             removed += some;
         }
         while self.ask(trim::sweep).await? {}
-        while self.ask(move |batch| trim::forget(batch, before)).await? {}
+        while self.ask(move |batch| trim::forget(batch, than.keys)).await? {}
         // Where more tasks are to go, their conversations are looked at afterwards.
         if removed < limit {
-            self.forget_sessions(before).await?;
+            self.forget_sessions(than.before).await?;
         }
         self.ask(trim::forget_callers).await?;
         Ok(removed)

@@ -80,6 +80,8 @@ where
         trim_keeps_sessions_of_conversations_with_tasks
         trim_removes_only_what_is_finished_and_old
         trim_forgets_keys_and_webhooks
+        trim_takes_what_rests_where_that_is_an_end
+        trim_keeps_keys_for_their_own_time
         trim_is_bounded
         a_healthy_store_says_so
         close_keeps_the_old_and_refuses_the_new

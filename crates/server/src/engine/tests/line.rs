@@ -14,8 +14,8 @@ use tokio::sync::Notify;
 use crate::bus::{Bus, Hint};
 use crate::store::{
     Append, Backlog, Claim, Created, IdempotencyKey, Lease, Letter, LetterId, ListPage, ListQuery, LogEvent,
-    MemoryStore, Micros, NewTask, Node, Order, Posted, Progress, PushConfig, Scope, Seq, Session, SessionKey, Shared,
-    Store, StoreError, TaskKey, TaskRow,
+    MemoryStore, Micros, NewTask, Node, Older, Order, Posted, Progress, PushConfig, Scope, Seq, Session, SessionKey,
+    Shared, Store, StoreError, TaskKey, TaskRow,
 };
 
 /// How a line is.
@@ -239,8 +239,8 @@ impl Store for Line {
         over_the_line!(self, self.inner.put_session(key, session, at))
     }
 
-    async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError> {
-        over_the_line!(self, self.inner.trim(before, limit))
+    async fn trim(&self, than: Older, limit: usize) -> Result<usize, StoreError> {
+        over_the_line!(self, self.inner.trim(than, limit))
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use crate::store::{
-    Append, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, PushConfig,
-    Scope, Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
+    Append, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, Older,
+    PushConfig, Scope, Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
 
 enum Job {
@@ -197,8 +197,8 @@ impl Store for Shaky {
         self.inner.put_session(key, session, at).await
     }
 
-    async fn trim(&self, before: Micros, limit: usize) -> Result<usize, StoreError> {
-        self.inner.trim(before, limit).await
+    async fn trim(&self, than: Older, limit: usize) -> Result<usize, StoreError> {
+        self.inner.trim(than, limit).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -8,8 +8,9 @@ use nuncio_protocol::{Role, StreamResponse, TaskState, codec};
 use super::kit::*;
 use super::shaky::Shaky;
 use crate::agent::OnCrash;
-use crate::engine::{Close, EngineOptions, Over, PerCaller};
-use crate::store::{MemoryStore, Scope, Store};
+use crate::call::Call;
+use crate::engine::{Close, EngineOptions, Manners, Over, PerCaller};
+use crate::store::{MemoryStore, Older, Scope, Store};
 
 fn memory() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new())
@@ -118,6 +119,45 @@ async fn an_agent_that_works_in_vain_is_told() {
     }
 }
 
+/// What is old by the clock on the wall is removed when the engine looks next.
+async fn grow_old() {
+    std::thread::sleep(Duration::from_millis(20));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_rests_goes_where_that_is_an_end() {
+    for rest_is_over in [false, true] {
+        let manners = Manners { rest_is_over, ..Manners::default() };
+        let options = EngineOptions { manners, retention: Duration::from_millis(1), ..options() };
+        let engine = engine_with(&Scripted::new(OnCrash::Fail), memory(), options);
+        tend(&engine);
+        let mut ids = Vec::new();
+        for script in ["input", "ask text"] {
+            let task = send(&engine, script).await;
+            assert_eq!(settled(&task).await, TaskState::InputRequired);
+            ids.push(task.task_id().clone());
+        }
+        grow_old().await;
+        assert_eq!(engine.get(&call(), &ids[0]).await.is_err(), rest_is_over);
+        // A turn that waits for its answer gets it.
+        let answer = follow_up(&engine, &ids[1], "yes").await.unwrap();
+        assert_eq!(settled(&answer).await, TaskState::Completed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_outlives_what_is_removed_early() {
+    let options = EngineOptions { retention: Duration::from_millis(1), ..options() };
+    let engine = engine_with(&Scripted::new(OnCrash::Fail), memory(), options);
+    tend(&engine);
+    let call = Call { idempotency_key: Some("pay".into()), ..call() };
+    let first = say(&engine, &call, message("hold")).await.unwrap();
+    grow_old().await;
+    let again = say(&engine, &call, message("hold")).await.unwrap();
+    assert_eq!(first.task_id(), again.task_id());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_reader_of_a_task_that_is_removed_hears_it() {
     let store = memory();
@@ -128,7 +168,7 @@ async fn a_reader_of_a_task_that_is_removed_hears_it() {
     for call in [call_after(Some(0)), call_after(Some(5))] {
         readers.push(engine.subscribe(&call, task.task_id(), Close::WhenOver, Over::Show).await.unwrap());
     }
-    store.trim(i64::MAX, 10).await.unwrap();
+    store.trim(Older::than(i64::MAX), 10).await.unwrap();
     for mut reader in readers {
         assert!(reader.next(&mut Vec::new()).await.is_err());
     }

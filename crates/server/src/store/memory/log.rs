@@ -10,7 +10,7 @@ use nuncio_protocol::{PushId, TaskId};
 use super::super::packed::{Found, pack, packed_len};
 use super::super::{
     Append, AppendError, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros,
-    NewTask, Node, PushConfig, Scope, Seq, Session, SessionKey, State, StoreError, TaskKey, TaskRow, WAITING,
+    NewTask, Node, Older, PushConfig, Scope, Seq, Session, SessionKey, State, StoreError, TaskKey, TaskRow, WAITING,
 };
 use super::crew::Crew;
 use super::shelf::Shelf;
@@ -352,14 +352,17 @@ impl Log {
         found.filter(|(_, push)| own(push)).take(limit).map(|(task, push)| (task, push.clone())).collect()
     }
 
-    pub(super) fn trim(&mut self, before: Micros, limit: usize) -> usize {
-        let finished = |key: &TaskKey| self.tasks.get(key).is_some_and(|entry| entry.row.state.is_final());
+    pub(super) fn trim(&mut self, than: &Older, limit: usize) -> usize {
+        let before = than.before;
+        let held = |entry: &Entry| self.crew.is_some() && !entry.node.is_empty();
+        let takes = |entry: &Entry| than.takes(entry.row.state, entry.row.key) && !held(entry);
         let old = self.shelves.values().flat_map(|shelf| shelf.before(before));
-        let keys: Vec<_> = old.filter(finished).take(limit).collect();
+        let keys: Vec<_> =
+            old.filter(|key| self.tasks.get(key).is_some_and(|entry| takes(entry))).take(limit).collect();
         for key in &keys {
             self.remove(*key);
         }
-        while self.keys_by_age.first().is_some_and(|(at, ..)| *at < before) {
+        while self.keys_by_age.first().is_some_and(|(at, ..)| *at < than.keys) {
             let Some((_, scope, key)) = self.keys_by_age.pop_first() else {
                 break;
             };

@@ -17,8 +17,8 @@ use tokio::sync::watch;
 
 use super::{PostgresOptions, PostgresStore};
 use crate::store::{
-    Acknowledge, Append, AppendError, Created, Durability, IdempotencyKey, Lease, ListQuery, NewTask, Scope, Seq,
-    Session, SessionKey, State, Store, StoreError, TaskKey, suite,
+    Acknowledge, Append, AppendError, Created, Durability, IdempotencyKey, Lease, ListQuery, NewTask, Older, Scope,
+    Seq, Session, SessionKey, State, Store, StoreError, TaskKey, suite,
 };
 
 /// One server for all tests that do it no harm.
@@ -150,7 +150,7 @@ async fn the_key_of_a_trimmed_task_is_free_once() {
             url.rsplit('/').next().unwrap(),
             "UPDATE nuncio.idempotency SET at = 100; UPDATE nuncio.task SET updated = 1 WHERE state = 3",
         );
-        assert_eq!(store.trim(50, 10).await.unwrap(), 1);
+        assert_eq!(store.trim(Older::than(50), 10).await.unwrap(), 1);
         let creates = (0..8).map(|n| {
             let (store, task) = (store.clone(), with_key(&format!("{round}/{n}"), "k"));
             tokio::spawn(async move { store.create(task).await.unwrap() })
@@ -169,7 +169,7 @@ async fn the_key_of_a_trimmed_task_is_free_once() {
             url.rsplit('/').next().unwrap(),
             "UPDATE nuncio.idempotency SET at = 0; UPDATE nuncio.task SET updated = 1",
         );
-        assert_eq!(store.trim(50, 10).await.unwrap(), 1);
+        assert_eq!(store.trim(Older::than(50), 10).await.unwrap(), 1);
     }
 }
 
@@ -189,7 +189,7 @@ async fn several_servers_can_trim_at_once() {
     while stores[0].list(all()).await.unwrap().total > 0 {
         let trims = stores.iter().map(|store| {
             let store = store.clone();
-            tokio::spawn(async move { store.trim(100, 50).await.unwrap() })
+            tokio::spawn(async move { store.trim(Older::than(100), 50).await.unwrap() })
         });
         for trim in trims.collect::<Vec<_>>() {
             removed += trim.await.unwrap();

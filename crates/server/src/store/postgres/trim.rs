@@ -4,7 +4,7 @@ use deadpool_postgres::Object;
 use tokio_postgres::Error;
 use uuid::Uuid;
 
-use super::super::{Micros, StoreError};
+use super::super::{Micros, Older, StoreError};
 use super::error::At;
 use super::limit_of;
 use super::pool::Pool;
@@ -18,13 +18,14 @@ const ROWS: i64 = 2_000;
 const LOCK: &str = "SELECT pg_try_advisory_lock(hashtextextended('nuncio trim ' || current_schema(), 0))";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(hashtextextended('nuncio trim ' || current_schema(), 0))";
 
-/// Finished tasks from before this moment go with everything but their events, which may be many. They are found without
+/// Tasks that are old enough go with everything but their events, which may be many. They are found without
 /// looking at the others: caller by caller, because the order by time is kept per caller.
 const REMOVE: &str = "\
 WITH old AS MATERIALIZED (
     SELECT t.key FROM (SELECT DISTINCT scope FROM tally) AS who CROSS JOIN LATERAL (
         SELECT o.key FROM task AS o
-        WHERE o.scope = who.scope AND o.updated < $1 AND o.state > 2 AND o.state IN (3, 4, 5, 7)
+        WHERE o.scope = who.scope AND o.updated < $1 AND o.state > 2
+          AND (o.state IN (3, 4, 5, 7) OR $3::bool AND o.state IN (6, 8) AND o.lease_node = '')
         ORDER BY o.updated LIMIT $2 FOR UPDATE SKIP LOCKED
     ) AS t LIMIT $2
 ), gone AS (
@@ -114,9 +115,9 @@ DELETE FROM tally WHERE slot = -1 AND n = 0;
 DELETE FROM node WHERE until < clock_timestamp() - interval '1 day';
 DELETE FROM quota WHERE until < (extract(epoch FROM clock_timestamp()) * 1000000)::int8;";
 
-pub(super) async fn trim(pool: &Pool, at: &At, before: Micros, limit: usize) -> Result<usize, StoreError> {
+pub(super) async fn trim(pool: &Pool, at: &At, than: &Older, limit: usize) -> Result<usize, StoreError> {
     let client = pool.get().await?;
-    let done = locked(&client, before, limit).await;
+    let done = locked(&client, than, limit).await;
     if done.is_err() {
         // The lock ends with the connection, whatever state it is in.
         drop(Object::take(client));
@@ -124,14 +125,14 @@ pub(super) async fn trim(pool: &Pool, at: &At, before: Micros, limit: usize) -> 
     done.map_err(|error| at.sql(&error))
 }
 
-async fn locked(client: &Object, before: Micros, limit: usize) -> Result<usize, Error> {
+async fn locked(client: &Object, than: &Older, limit: usize) -> Result<usize, Error> {
     if !client.query_one(LOCK, &[]).await?.try_get::<_, bool>(0)? {
         return Ok(0);
     }
     let mut removed = 0;
     while removed < limit {
         let room = TASKS.min(limit - removed);
-        let some = count(client, REMOVE, &[&before, &limit_of(room)]).await?;
+        let some = count(client, REMOVE, &[&than.before, &limit_of(room), &than.at_rest.is_some()]).await?;
         if some == 0 {
             break;
         }
@@ -139,11 +140,11 @@ async fn locked(client: &Object, before: Micros, limit: usize) -> Result<usize, 
     }
     while count(client, SWEEP, &[&ROWS]).await? + count(client, EMPTY, &[]).await? > 0 {}
     for old in [KEYS, LETTERS] {
-        while count(client, old, &[&before, &ROWS]).await? > 0 {}
+        while count(client, old, &[&than.keys, &ROWS]).await? > 0 {}
     }
     // Where more tasks are to go, their conversations are looked at afterwards.
     if removed < limit {
-        forget_sessions(client, before).await?;
+        forget_sessions(client, than.before).await?;
     }
     // Slots in use come back at once, so this goes through them once and not until none are left.
     count(client, FOLD, &[&limit_of(100_000)]).await?;

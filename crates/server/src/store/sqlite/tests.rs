@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use super::{Durability, SqliteOptions, SqliteStore};
 use crate::store::{
-    Acknowledge, Append, AppendError, Claim, Created, Dead, Early, IdempotencyKey, Lease, ListQuery, NewTask,
+    Acknowledge, Append, AppendError, Claim, Created, Dead, Early, IdempotencyKey, Lease, ListQuery, NewTask, Older,
     PushConfig, Scope, Seq, Session, SessionKey, State, Store, StoreError, TaskKey, packed, suite,
 };
 
@@ -314,7 +314,7 @@ async fn keys_are_never_used_twice() {
     let store = open(&path).unwrap();
     let task = create(&store, "t").await;
     append(&store, task, 2, |append| append.state = Some(State(3))).await.unwrap();
-    assert_eq!(store.trim(2, 10).await.unwrap(), 1);
+    assert_eq!(store.trim(Older::than(2), 10).await.unwrap(), 1);
     drop(store);
     let store = open(&path).unwrap();
     assert!(create(&store, "t").await > task);
@@ -338,7 +338,7 @@ async fn sessions_in_use_hide_no_others() {
         async move { store.put_session(&key, Session::default(), 1).await.unwrap() }
     });
     futures_util::future::join_all(put).await;
-    store.trim(2, 10).await.unwrap();
+    store.trim(Older::than(2), 10).await.unwrap();
     let mut left = 0;
     for key in keys() {
         left += usize::from(store.session(&key).await.unwrap().is_some());

@@ -2,9 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::super::{Micros, Scope, State, TaskKey};
+use super::super::{Micros, Older, Scope, State, TaskKey};
+use super::log;
 use super::writer::Batch;
-use super::{limit_of, log};
 
 /// Tasks per transaction.
 pub(super) const TASKS: usize = 64;
@@ -12,27 +12,34 @@ pub(super) const TASKS: usize = 64;
 /// Rows of the log or keys per transaction.
 pub(super) const ROWS: i64 = 2_000;
 
-/// Finished tasks from before this moment, found without looking at the others: caller by caller,
+/// Tasks that are old enough, found without looking at the others: caller by caller,
 /// because the order by time is kept per caller.
-pub(super) fn candidates(db: &Connection, before: Micros, limit: usize) -> rusqlite::Result<Vec<TaskKey>> {
+pub(super) fn candidates(db: &Connection, than: &Older, limit: usize) -> rusqlite::Result<Vec<TaskKey>> {
     let mut select = db.prepare_cached(
-        "SELECT t.key FROM (SELECT DISTINCT tenant, owner FROM tally) AS who
+        "SELECT t.key, t.state FROM (SELECT DISTINCT tenant, owner FROM tally) AS who
          CROSS JOIN task AS t INDEXED BY task_by_time
          WHERE t.tenant = who.tenant AND t.owner = who.owner AND t.updated < ?1
-           AND t.state > 2 AND t.state IN (3, 4, 5, 7) LIMIT ?2",
+           AND t.state > 2 AND (t.state IN (3, 4, 5, 7) OR ?2 AND t.state IN (6, 8))",
     )?;
-    select.query_map((before, limit_of(limit)), |row| Ok(TaskKey(row.get(0)?)))?.collect()
+    let rows = select.query_map((than.before, than.at_rest.is_some()), |row| {
+        let (key, state) = (TaskKey(row.get(0)?), State(row.get(1)?));
+        Ok(than.takes(state, key).then_some(key))
+    });
+    // Not limited by SQL, so that those in hand do not hide the others.
+    rows?.filter_map(Result::transpose).take(limit).collect()
 }
 
 /// Removes these tasks with everything but the later part of their events, which may be long.
-pub(super) fn remove(batch: &mut Batch<'_>, keys: &[TaskKey], before: Micros) -> rusqlite::Result<usize> {
+pub(super) fn remove(batch: &mut Batch<'_>, keys: &[TaskKey], than: &Older) -> rusqlite::Result<usize> {
     let mut removed = 0;
     for key in keys {
         let mut delete = batch.db.prepare_cached(
-            "DELETE FROM task WHERE key = ?1 AND updated < ?2 AND state IN (3, 4, 5, 7)
+            "DELETE FROM task WHERE key = ?1 AND updated < ?2 AND (state IN (3, 4, 5, 7) OR ?3 AND state IN (6, 8))
              RETURNING tenant, owner, state, second, snapshot",
         )?;
-        let gone = delete.query_row((key.0, before), |row| {
+        // Asked here: whoever takes a task in hand later finds out when he claims it.
+        let at_rest = than.at_rest.as_ref().is_some_and(|in_hand| !in_hand(*key));
+        let gone = delete.query_row((key.0, than.before, at_rest), |row| {
             Ok((
                 Scope { tenant: row.get(0)?, owner: row.get(1)? },
                 State(row.get(2)?),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use nuncio_protocol::{ContextId, TaskId};
 
 use super::kit::*;
-use crate::store::{AppendError, Created, Early, Seq, Store, StoreError};
+use crate::store::{AppendError, Created, Early, Older, Seq, Store, StoreError};
 
 /// Events are numbered 1, 2, 3, … and come back in order.
 pub async fn numbers_have_no_gaps(store: Arc<dyn Store>) {
@@ -324,7 +324,7 @@ pub async fn close_keeps_the_old_and_refuses_the_new(store: Arc<dyn Store>) {
     assert_eq!(store.create(task("u")).await, Err(StoreError::Closed));
     assert_eq!(store.claim(task_key, 1, lease("n2"), false).await, Err(StoreError::Closed));
     assert_eq!(store.put_push(task_key, config("p", None)).await, Err(StoreError::Closed));
-    assert_eq!(store.trim(1_000, 10).await, Err(StoreError::Closed));
+    assert_eq!(store.trim(Older::than(1_000), 10).await, Err(StoreError::Closed));
     assert_eq!(store.check().await, Err(StoreError::Closed));
     assert_eq!(store.task_by_key(task_key).await.unwrap().unwrap().seq, 300);
     store.close().await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::kit::*;
-use crate::store::{Session, SessionKey, Store};
+use crate::store::{Older, Session, SessionKey, Store};
 
 fn of(context: &str) -> SessionKey {
     SessionKey { scope: alice(), context_id: context.into(), agent: "coder".into() }
@@ -32,7 +32,7 @@ pub async fn trim_forgets_old_sessions(store: Arc<dyn Store>) {
     store.put_session(&of("old"), Session::default(), 10).await.unwrap();
     store.put_session(&of("used"), Session::default(), 10).await.unwrap();
     store.put_session(&of("used"), Session::default(), 30).await.unwrap();
-    store.trim(20, 100).await.unwrap();
+    store.trim(Older::than(20), 100).await.unwrap();
     assert_eq!(store.session(&of("old")).await.unwrap(), None);
     assert!(store.session(&of("used")).await.unwrap().is_some());
 }
@@ -48,11 +48,11 @@ pub async fn trim_keeps_sessions_of_conversations_with_tasks(store: Arc<dyn Stor
         store.put_session(&of(&context), Session::default(), 10).await.unwrap();
         let other = SessionKey { scope: scope("acme", "bob"), ..of(&context) };
         store.put_session(&other, Session::default(), 10).await.unwrap();
-        store.trim(20, 100).await.unwrap();
+        store.trim(Older::than(20), 100).await.unwrap();
         assert!(is_there(id).await, "{id}");
         assert_eq!(store.session(&other).await.unwrap(), None, "{id}");
     }
-    assert_eq!(store.trim(51, 100).await.unwrap(), 1);
+    assert_eq!(store.trim(Older::than(51), 100).await.unwrap(), 1);
     assert!(!is_there("finished").await);
     assert!(is_there("works").await && is_there("rests").await);
 }

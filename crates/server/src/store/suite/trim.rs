@@ -6,7 +6,7 @@ use bytes::Bytes;
 use nuncio_protocol::TaskId;
 
 use super::kit::*;
-use crate::store::{AppendError, Claim, Created, State, Store};
+use crate::store::{AppendError, Claim, Created, Older, State, Store};
 
 /// Finished tasks from before the moment go with all that is theirs; every other one stays whole.
 pub async fn trim_removes_only_what_is_finished_and_old(store: Arc<dyn Store>) {
@@ -25,8 +25,8 @@ pub async fn trim_removes_only_what_is_finished_and_old(store: Arc<dyn Store>) {
         assert!(store.task(&alice(), &TaskId::from(id)).await.unwrap().is_some());
         keys.push(task_key);
     }
-    assert_eq!(store.trim(10, 100).await.unwrap(), 0);
-    assert_eq!(store.trim(100, 100).await.unwrap(), 5);
+    assert_eq!(store.trim(Older::than(10), 100).await.unwrap(), 0);
+    assert_eq!(store.trim(Older::than(100), 100).await.unwrap(), 5);
     let gone = [2, 3, 5, 6, 8];
     for (n, task_key) in keys.iter().enumerate() {
         let row = store.task(&alice(), &TaskId::from(n.to_string())).await.unwrap();
@@ -69,7 +69,7 @@ pub async fn trim_forgets_keys_and_webhooks(store: Arc<dyn Store>) {
     .await
     .unwrap();
     state(&*store, old, FAILED, 20).await;
-    assert_eq!(store.trim(100, 10).await.unwrap(), 1);
+    assert_eq!(store.trim(Older::than(100), 10).await.unwrap(), 1);
     assert_eq!(store.find_key(&alice(), &key("finished", 0)).await.unwrap(), None);
     assert_eq!(store.find_key(&alice(), &key("late", 0)).await.unwrap(), None);
     assert_eq!(store.find_key(&alice(), &key("open", 0)).await.unwrap(), None);
@@ -80,6 +80,58 @@ pub async fn trim_forgets_keys_and_webhooks(store: Arc<dyn Store>) {
     for (id, name) in [("4", "finished"), ("5", "open"), ("6", "late")] {
         assert!(matches!(store.create(with_key(id, name, 300)).await.unwrap(), Created::New(_)));
     }
+}
+
+/// Where a rest is an end, old tasks at rest go as well, unless somebody works on them or waits for an answer.
+pub async fn trim_takes_what_rests_where_that_is_an_end(store: Arc<dyn Store>) {
+    alive(&*store, &["n1"]).await;
+    let mut keys = Vec::new();
+    for (n, at) in [(6, 10), (8, 10), (6, 200), (2, 10), (6, 10), (3, 10)] {
+        let mut task = task(&keys.len().to_string());
+        task.push = Some(config("p", Some(at)));
+        let task_key = create(&*store, task).await;
+        state(&*store, task_key, State(n), at).await;
+        keys.push(task_key);
+    }
+    let held = keys[4];
+    if let Some(shared) = store.shared() {
+        for key in keys.iter().filter(|key| **key != held) {
+            shared.release(*key, 1).await.unwrap();
+        }
+    }
+    let left = async || {
+        let page = store.list(all(alice())).await.unwrap();
+        let mut left: Vec<_> = page.tasks.iter().map(|row| row.id.as_str().to_owned()).collect();
+        left.sort_unstable();
+        assert_eq!(page.total, left.len() as u64);
+        left
+    };
+    assert_eq!(store.trim(Older::than(100), 10).await.unwrap(), 1);
+    assert_eq!(left().await, ["0", "1", "2", "3", "4"]);
+    let than = Older { at_rest: Some(Arc::new(move |key| key == held)), ..Older::than(100) };
+    // One in hand does not stand in the way of the others.
+    assert_eq!(store.trim(than.clone(), 1).await.unwrap(), 1);
+    assert_eq!(store.trim(than.clone(), 10).await.unwrap(), 1);
+    assert_eq!(store.trim(than, 10).await.unwrap(), 0);
+    assert_eq!(left().await, ["2", "3", "4"]);
+    assert_eq!(store.claim(keys[0], 1, lease("n1"), false).await.unwrap(), Claim::Lost);
+    assert!(store.pushes(keys[0]).await.unwrap().is_empty());
+    assert!(replay(&*store, keys[0]).await.is_empty());
+    // And what was in hand goes on.
+    state(&*store, held, WORKING, 300).await;
+}
+
+/// A key lives as long as is said, whatever becomes of tasks.
+pub async fn trim_keeps_keys_for_their_own_time(store: Arc<dyn Store>) {
+    let mut keys = Vec::new();
+    for (id, at) in [("1", 10), ("2", 50)] {
+        let mut task = task(id);
+        (task.at, task.key) = (at, Some(key(id, 0)));
+        keys.push(create(&*store, task).await);
+    }
+    store.trim(Older { keys: 20, ..Older::than(100) }, 10).await.unwrap();
+    assert_eq!(store.find_key(&alice(), &key("1", 0)).await.unwrap(), None);
+    assert_eq!(store.find_key(&alice(), &key("2", 0)).await.unwrap(), Some((keys[1], 1)));
 }
 
 /// At most so many at a time, until nothing is left, whatever the size of a task.
@@ -99,7 +151,7 @@ pub async fn trim_is_bounded(store: Arc<dyn Store>) {
     }
     let mut removed = Vec::new();
     while removed.last() != Some(&0) {
-        removed.push(store.trim(2, 70).await.unwrap());
+        removed.push(store.trim(Older::than(2), 70).await.unwrap());
     }
     assert_eq!(removed, [70, 70, 10, 0]);
     assert!(replay(&*store, long).await.is_empty());

@@ -16,7 +16,7 @@ use super::super::shaky::Shaky;
 use super::story::{Cursor, Op, Pace};
 use crate::agent::OnCrash;
 use crate::engine::{Close, Engine, EngineOptions, Over, Subscription, TaskJson};
-use crate::store::{Lease, ListQuery, LogEvent, Scope, Seq, Store, TaskRow};
+use crate::store::{Lease, ListQuery, LogEvent, Older, Scope, Seq, Store, TaskRow};
 
 /// What does not change in a story.
 pub(super) struct Ground {
@@ -331,7 +331,7 @@ impl World {
             }
         }
         // A task that ends just now goes unread, and nothing can be said of it.
-        store.trim(i64::MAX, usize::MAX).await.unwrap();
+        store.trim(Older::than(i64::MAX), usize::MAX).await.unwrap();
     }
 
     /// Waits until nobody works or waits any more.

@@ -54,7 +54,7 @@ async fn sessions_of_the_first_schema_are_kept_as_long_as_their_tasks() {
     let back = "ALTER TABLE nuncio.session DROP COLUMN context; UPDATE nuncio.release SET version = 1";
     server().ask(database(&url), back);
     let store = open(&url).await.unwrap();
-    store.trim(2, 10).await.unwrap();
+    store.trim(Older::than(2), 10).await.unwrap();
     assert!(store.session(&key).await.unwrap().is_some());
 }
 

@@ -185,7 +185,7 @@ impl World {
 
     /// Which of the old tasks go first is the store's choice, so the model follows it.
     async fn trim(&mut self, store: &dyn Store, before: Micros, limit: usize) {
-        let removed = store.trim(before, limit).await.unwrap();
+        let removed = store.trim(Older::than(before), limit).await.unwrap();
         let old = |task: &Model| State(task.state).is_final() && task.updated < before;
         let able = self.tasks.values().filter(|task| old(task)).count();
         assert_eq!(removed, able.min(limit));
