@@ -30,7 +30,8 @@ mod tests;
 mod trim;
 mod writer;
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -47,6 +48,7 @@ use super::{
 };
 use error::At;
 use herald::Herald;
+use open::FileId;
 use queue::Queue;
 use read::Readers;
 use writer::{Batch, Job, Question, Writer};
@@ -96,10 +98,15 @@ impl Default for SqliteOptions {
     }
 }
 
+const LOST: &str = "the file was removed or replaced while in use: put it back, or stop the server and restore a backup; \
+                    what is stored from here on is lost when the server ends";
+
 /// The log in a SQLite file that belongs to this process alone.
 pub struct SqliteStore {
     queue: Arc<Queue<Job>>,
     readers: Arc<Readers>,
+    /// Where the file is, and which one it is.
+    file: Arc<(PathBuf, FileId)>,
     finished: Arc<Finished>,
     done: watch::Receiver<bool>,
     writer: Option<JoinHandle<()>>,
@@ -115,6 +122,7 @@ impl SqliteStore {
         let queue = Arc::new(Queue::new());
         let (done, over) = watch::channel(false);
         let readers = Arc::new(Readers::new(opened.path.clone(), at.clone(), options.readers));
+        let file = Arc::new((opened.path.clone(), opened.file));
         let finished = Arc::new(Finished::new(options.cache));
         let writer = Writer {
             db: opened.writer,
@@ -131,7 +139,7 @@ impl SqliteStore {
         };
         let thread = thread::Builder::new().name("nuncio-store".into());
         let writer = thread.spawn(move || writer.run()).map_err(|error| at.io(&error))?;
-        Ok(Self { queue, readers, finished, done: over, writer: Some(writer) })
+        Ok(Self { queue, readers, file, finished, done: over, writer: Some(writer) })
     }
 
     /// Forgets sessions from before this moment whose conversations have no task any more.
@@ -311,7 +319,17 @@ impl Store for SqliteStore {
     async fn check(&self) -> Result<(), StoreError> {
         let write = "INSERT INTO mark (name, value) VALUES ('checked', 1)
                      ON CONFLICT DO UPDATE SET value = value + 1";
-        self.ask(move |batch| batch.db.prepare_cached(write)?.execute([])).await.map(drop)
+        let file = self.file.clone();
+        self.question(move |batch| {
+            batch.db.prepare_cached(write)?.execute([])?;
+            // A file that has lost its name takes writes all the same, and nobody finds them again.
+            Ok(match open::file_id(&file.0) {
+                Ok(found) if found == file.1 => Ok(()),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(batch.at.io(&error)),
+                _ => Err(batch.at.failed(LOST)),
+            })
+        })
+        .await
     }
 
     async fn close(&self) {

@@ -19,6 +19,23 @@ pub(super) struct Opened {
     pub(super) writer: Connection,
     pub(super) lock: File,
     pub(super) path: PathBuf,
+    pub(super) file: FileId,
+}
+
+/// Tells a file from another that comes to have its name.
+pub(super) type FileId = (u64, u64);
+
+/// Which file has this name now.
+#[cfg(unix)]
+pub(super) fn file_id(path: &Path) -> io::Result<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    path.metadata().map(|file| (file.dev(), file.ino()))
+}
+
+/// Elsewhere a file in use keeps its name.
+#[cfg(not(unix))]
+pub(super) fn file_id(path: &Path) -> io::Result<FileId> {
+    path.metadata().map(|_| (0, 0))
 }
 
 pub(super) fn open(path: &Path, durability: Durability, at: &At) -> Result<Opened, StoreError> {
@@ -27,7 +44,8 @@ pub(super) fn open(path: &Path, durability: Durability, at: &At) -> Result<Opene
     let lock = lock(&path, at)?;
     inspect(&path, at)?;
     let writer = writer(&path, durability).map_err(|error| at.sql(&error))?;
-    Ok(Opened { writer, lock, path })
+    let file = file_id(&path).map_err(|error| at.io(&error))?;
+    Ok(Opened { writer, lock, path, file })
 }
 
 /// Takes the lock file beside the database. It is never deleted: whoever deleted it could remove the

@@ -347,6 +347,22 @@ async fn sessions_in_use_hide_no_others() {
     assert_eq!(store.session(&key("unused", 0)).await.unwrap(), None);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_that_was_removed_or_replaced_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, away) = (folder.path().join("log.db"), folder.path().join("away.db"));
+    let store = open(&path).unwrap();
+    store.check().await.unwrap();
+    std::fs::rename(&path, &away).unwrap();
+    let says = |error: StoreError| assert!(error.to_string().contains("removed or replaced"), "{error}");
+    says(store.check().await.unwrap_err());
+    std::fs::copy(&away, &path).unwrap();
+    says(store.check().await.unwrap_err());
+    std::fs::rename(&away, &path).unwrap();
+    store.check().await.unwrap();
+}
+
 #[tokio::test]
 async fn hooks_hear_of_every_event() {
     let folder = tempfile::tempdir().unwrap();
