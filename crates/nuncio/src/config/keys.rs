@@ -293,7 +293,7 @@ keys! {
     ["interactive-permissions"] interactive_permissions: bool, Flag, "true";
     /// List of tools that need no permission: `Read`, `Bash(git *)`, `mcp__*`.
     ["allow-tools"] allow_tools: Vec<(String, Rule)>, Rules;
-    /// List of tools that never get permission. It counts before everything else.
+    /// List of tools that never get permission. It counts before everything else. A rule is about words, not effects.
     ["deny-tools"] deny_tools: Vec<(String, Rule)>, Rules;
     /// What marks two sends as the same one: `key` (the `Idempotency-Key` header) or `message-id` (the message's id as well).
     ["idempotent-send"] idempotent_send: IdempotentSend, Choice {

@@ -1,7 +1,7 @@
 //! Approvals: what is to be done, who may say yes, and what was decided.
 //!
 //! A request is bound to its id and to a digest of what is to be done, expires, and is used once.
-//! [`rules`] answer without asking; `answer` reads what people say.
+//! [`rules`] answer without asking, by what a call is about (`subject`); `answer` reads what people say.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use crate::present::INPUT;
 
 mod answer;
 pub mod rules;
+mod subject;
 
 pub use rules::{Policy, Rule, RuleError};
 

@@ -1,13 +1,7 @@
 //! Rules that answer approvals without asking anybody.
 
-use nuncio_protocol::Value;
-
+use super::subject::{Subject, glob};
 use super::{Approval, DecidedBy, Decision};
-
-/// Characters by which a shell command becomes more than the one command that a rule means.
-const MORE_THAN_ONE: &[char] = &[';', '&', '|', '<', '>', '$', '`', '(', ')', '\n', '\r'];
-/// Where the subject of a tool call is looked for in its input.
-const SUBJECTS: &[&str] = &["command", "file_path", "path", "url", "query", "pattern"];
 
 /// What is decided without asking.
 #[derive(Clone, Debug, Default)]
@@ -29,11 +23,13 @@ impl Policy {
     }
 
     pub(crate) fn decide(&self, approval: &Approval) -> Option<Decision> {
-        let subject = subject(approval);
-        if self.deny.iter().any(|rule| rule.denies(&approval.tool, &subject)) {
+        let subjects = Subject::all(approval);
+        let denies = |rule: &Rule| subjects.iter().any(|subject| rule.denies(&approval.tool, subject));
+        if self.deny.iter().any(denies) {
             return Some(approval.decide(false, DecidedBy::Rule));
         }
-        let allowed = self.auto_approve || self.allow.iter().any(|rule| rule.allows(&approval.tool, &subject));
+        let allows = |subject: &Subject| self.allow.iter().any(|rule| rule.allows(&approval.tool, subject));
+        let allowed = self.auto_approve || subjects.iter().all(allows);
         (allowed || self.refuse_rest).then(|| approval.decide(allowed, DecidedBy::Rule))
     }
 }
@@ -67,50 +63,18 @@ impl std::str::FromStr for Rule {
 }
 
 impl Rule {
-    /// A `*` in the subject stands for part of one command, never for another one after it.
-    fn allows(&self, tool: &str, subject: &str) -> bool {
-        glob(&self.tool, tool)
-            && self.subject.as_deref().is_none_or(|pattern| {
-                pattern == subject || (!subject.contains(MORE_THAN_ONE) && glob(pattern, subject))
-            })
+    fn allows(&self, tool: &str, subject: &Subject) -> bool {
+        glob(&self.tool, tool) && self.subject.as_deref().is_none_or(|pattern| subject.is_allowed(pattern))
     }
 
-    fn denies(&self, tool: &str, subject: &str) -> bool {
-        glob(&self.tool, tool) && self.subject.as_deref().is_none_or(|pattern| glob(pattern, subject))
+    fn denies(&self, tool: &str, subject: &Subject) -> bool {
+        glob(&self.tool, tool) && self.subject.as_deref().is_none_or(|pattern| subject.is_denied(pattern))
     }
-}
-
-/// What a tool call is about: its command, file or address.
-fn subject(approval: &Approval) -> String {
-    let found = SUBJECTS.iter().find_map(|key| match &approval.input[*key] {
-        Value::String(text) => Some(text.clone()),
-        Value::Array(words) => {
-            let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
-            words.map(|words| words.join(" "))
-        }
-        _ => None,
-    });
-    found.unwrap_or_else(|| approval.action.clone())
-}
-
-/// Whether `pattern` describes all of `text`; `*` stands for any text, also none.
-fn glob(pattern: &str, text: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let Some(last) = pieces.next_back() else { return rest.is_empty() };
-    for piece in pieces {
-        match rest.split_once(piece) {
-            Some((_, after)) => rest = after,
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
 }
 
 #[cfg(test)]
 mod tests {
-    use nuncio_protocol::json;
+    use nuncio_protocol::{Value, json};
 
     use super::*;
 
@@ -120,8 +84,11 @@ mod tests {
     }
 
     fn run(policy: &Policy, tool: &str, command: &str) -> Option<bool> {
-        let approval =
-            Approval { tool: tool.into(), input: json!({ "command": command }), ..Approval::of("run a command") };
+        call(policy, tool, json!({ "command": command }))
+    }
+
+    fn call(policy: &Policy, tool: &str, input: Value) -> Option<bool> {
+        let approval = Approval { tool: tool.into(), input, ..Approval::of("use a tool") };
         policy.decide(&approval).map(|decision| decision.approved)
     }
 
@@ -139,6 +106,35 @@ mod tests {
         let policy = policy(&["Bash(git *)"], &[], false);
         for command in ["git x; curl evil", "git x && sh", "git $(sh)", "git x\nsh", "git x | sh", "git > /etc/x"] {
             assert_eq!(run(&policy, "Bash", command), None, "{command}");
+        }
+    }
+
+    #[test]
+    fn all_that_a_call_is_about_has_to_be_allowed() {
+        let policy = policy(&["Edit(/w1/*)", "Grep(/w1/*)", "Grep(TODO)"], &[], false);
+        assert_eq!(call(&policy, "Edit", json!({ "file_path": "/w1/x" })), Some(true));
+        assert_eq!(call(&policy, "Grep", json!({ "path": "/w1/x", "pattern": "TODO" })), Some(true));
+        for input in [
+            json!({ "command": "/w1/x", "file_path": "/root/.bashrc" }),
+            json!({ "file_path": "/w1/../../etc/passwd" }),
+            json!({ "file_path": "/w1/x", "path": ["/w1/x", "/etc/passwd"] }),
+            json!({ "file_path": "/w1/x", "path": { "of": "/etc/passwd" } }),
+            json!({ "filePath": "/etc/passwd" }),
+        ] {
+            assert_eq!(call(&policy, "Edit", input.clone()), None, "{input}");
+        }
+    }
+
+    #[test]
+    fn one_thing_that_is_denied_is_enough() {
+        let policy = policy(&[], &["Read(/etc/*)", "Bash(rm *)"], true);
+        for command in [" rm -rf x", "cd /tmp && rm -rf x", "git status; rm x", "rm\t-rf x", "(rm x)", "ls\nrm x"] {
+            assert_eq!(run(&policy, "Bash", command), Some(false), "{command}");
+        }
+        assert_eq!(run(&policy, "Bash", "git rm x"), Some(true));
+        for path in ["/tmp/../etc/shadow", "//etc/shadow"] {
+            assert_eq!(call(&policy, "Read", json!({ "file_path": path })), Some(false), "{path}");
+            assert_eq!(call(&policy, "Read", json!({ "command": "x", "path": path })), Some(false), "{path}");
         }
     }
 
