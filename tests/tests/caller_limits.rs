@@ -209,6 +209,45 @@ async fn streams_of_one_caller_are_counted() {
     }
 }
 
+/// Long messages fill a task sooner than many, and a page of a list holds few such tasks.
+#[tokio::test]
+async fn bytes_of_a_task_and_of_a_page_have_their_measure() {
+    let server = server("max-body: 6MiB");
+    let long = "x".repeat(5 << 20);
+    let (_, body) = rpc(&server, "a", "SendMessage", &message("auth please")).await;
+    let task = body["result"]["task"].clone();
+    let mut taken = 0;
+    let refused = loop {
+        let (_, body) = rpc(&server, "a", "SendMessage", &follow_up(&task, &format!("auth {long}"))).await;
+        if body.get("error").is_some() {
+            break body;
+        }
+        taken += 1;
+        assert!(taken < 20, "a history without end");
+    };
+    assert_eq!(refused["error"]["code"], -32004, "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("contextId"), "{refused}");
+    assert!((2..=5).contains(&taken), "24 MiB are about so many: {taken}");
+
+    for _ in 0..4 {
+        rpc(&server, "a", "SendMessage", &message(&format!("auth {long}"))).await;
+    }
+    let (mut token, mut seen, mut pages) = (String::new(), 0, 0);
+    loop {
+        let params = json!({ "pageSize": 100, "pageToken": token, "historyLength": 0 });
+        let (_, list) = rpc(&server, "a", "ListTasks", &params).await;
+        assert_eq!(list["result"]["totalSize"], 5);
+        seen += list["result"]["tasks"].as_array().unwrap().len();
+        pages += 1;
+        token = list["result"]["nextPageToken"].as_str().unwrap_or_default().to_owned();
+        if token.is_empty() || pages > 5 {
+            break;
+        }
+    }
+    assert_eq!(seen, 5);
+    assert!((3..=5).contains(&pages), "{pages} pages");
+}
+
 #[tokio::test]
 async fn messages_tasks_and_webhooks_have_their_measure() {
     let more = "max-parts: 2\nmax-history: 3\nmax-webhooks: 1\npush-notifications: true\n\

@@ -158,8 +158,15 @@ async fn measure_with(name: &str, store: Arc<dyn Store>, creates: u64, events: u
 
 /// Reads, one after the other: what one caller waits for.
 async fn read(store: &dyn Store, task: TaskKey) {
-    let all =
-        ListQuery { scope: new_task(0).scope, context_id: None, state: None, since: None, after: None, limit: 50 };
+    let all = ListQuery {
+        scope: new_task(0).scope,
+        context_id: None,
+        state: None,
+        since: None,
+        after: None,
+        limit: 50,
+        bytes: usize::MAX,
+    };
     let submitted = ListQuery { state: Some(State(1)), ..all.clone() };
     let failed = ListQuery { state: Some(State(4)), ..all.clone() };
     let recent = ListQuery { since: Some(0), ..all.clone() };
@@ -204,8 +211,15 @@ fn answered() -> NewTask {
 
 /// What reads cost beside so many tasks: the median of many.
 async fn scale(store: &PostgresStore, tasks: &str) {
-    let all =
-        ListQuery { scope: new_task(0).scope, context_id: None, state: None, since: None, after: None, limit: 50 };
+    let all = ListQuery {
+        scope: new_task(0).scope,
+        context_id: None,
+        state: None,
+        since: None,
+        after: None,
+        limit: 50,
+        bytes: usize::MAX,
+    };
     let page = store.list(all.clone()).await.expect("listed");
     let middle = page.tasks[page.tasks.len() / 2].clone();
     let mut medians = Vec::new();

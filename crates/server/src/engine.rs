@@ -50,6 +50,7 @@ mod tests;
 pub mod turn;
 mod turnstile;
 mod webhook;
+mod weight;
 
 pub use accept::{Handle, Sent};
 pub(crate) use event::Form;
@@ -109,6 +110,8 @@ pub struct EngineOptions {
     pub max_parts: usize,
     /// Messages in the history of one task.
     pub max_history: usize,
+    /// Bytes that those messages may have before another one is taken.
+    pub max_history_bytes: usize,
     /// Webhooks of one task.
     pub max_webhooks: usize,
     /// The longest turn; zero for no limit. Waiting for an answer does not count.
@@ -149,6 +152,7 @@ impl Default for EngineOptions {
             per_caller: PerCaller::default(),
             max_parts: 1000,
             max_history: 1000,
+            max_history_bytes: 40 << 20,
             max_webhooks: 32,
             turn_timeout: Duration::from_secs(3600),
             silence_timeout: Duration::ZERO,

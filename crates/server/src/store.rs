@@ -308,6 +308,8 @@ pub struct ListQuery {
     pub after: Option<ListCursor>,
     /// At most so many.
     pub limit: usize,
+    /// None more after snapshots of more bytes than this: a page may be shorter than `limit`, but is never empty for it.
+    pub bytes: usize,
 }
 
 /// A place in the listing order: newest state change first, then the larger id.
@@ -328,6 +330,23 @@ pub struct ListPage {
     pub total: u64,
     /// Whether more follow.
     pub more: bool,
+}
+
+impl ListPage {
+    /// The page that begins with these tasks, which are in order.
+    pub(crate) fn of(rows: impl IntoIterator<Item = TaskRow>, total: u64, query: &ListQuery) -> Self {
+        let mut page = Self { total, ..Self::default() };
+        let mut bytes = 0;
+        for row in rows {
+            if page.tasks.len() >= query.limit || bytes > query.bytes {
+                page.more = true;
+                break;
+            }
+            bytes += row.snapshot.as_ref().map_or(0, Bytes::len);
+            page.tasks.push(row);
+        }
+        page
+    }
 }
 
 /// A webhook of a task and how far it has come.

@@ -76,6 +76,13 @@ async fn a_request_may_name_a_workspace_below_the_roots_only() {
         assert_eq!(refused["error"]["code"], -32602, "{url}: {refused}");
         assert!(!refused.to_string().contains("secret"), "{refused}");
     }
+    // What is refused binds its conversation to no folder.
+    let mut params = with_file("http://127.0.0.1:1/x");
+    params["message"]["contextId"] = json!("not yet begun");
+    assert_eq!(answer(server.rpc_request("SendMessage", &params)).await.1["error"]["code"], -32602);
+    let mut params = in_folder(default.to_str().unwrap(), "iac_code");
+    params["message"]["contextId"] = json!("not yet begun");
+    assert!(texts(&server.send_params(params).await).concat().starts_with(default.to_str().unwrap()));
     assert_eq!(server.count("FAILED").await, 0, "what is refused leaves no task");
 }
 

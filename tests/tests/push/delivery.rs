@@ -1,7 +1,7 @@
 //! What arrives when all goes well.
 
 use nuncio_client::NotificationVerifier;
-use nuncio_tests::{Server, Value, at_once, follow_up, id, json, message, state};
+use nuncio_tests::{Server, Value, answer, at_once, follow_up, id, json, message, state};
 
 use crate::receiver::{Post, Receiver};
 
@@ -112,6 +112,32 @@ async fn receivers_of_0_3_get_objects_of_0_3() {
     assert_eq!(posts[3].body["final"], true);
     assert!(posts.iter().all(|post| post.headers["content-type"] == "application/json"));
     assert!(posts.iter().all(|post| post.headers["authorization"] == "Basic eDp5"));
+}
+
+/// A message that is refused changes nothing, also not who is told.
+#[tokio::test]
+async fn a_webhook_of_a_message_that_is_refused_is_not_kept() {
+    let server = Server::configured(&format!("{ON}max-running-turns: 1\nmax-queued-turns: 1\n"));
+    let receiver = Receiver::start().await;
+    let task = server.send("auth please").await;
+    let put = json!({ "taskId": id(&task), "id": "known", "url": receiver.url("before") });
+    server.rpc("CreateTaskPushNotificationConfig", put).await;
+    let running = server.send_async("hold").await;
+    server.until(id(&running), "WORKING").await;
+    server.send_async("waits").await;
+    for name in ["known", "other", ""] {
+        let hook = json!({ "id": name, "url": receiver.url("after") });
+        let params = with_hook(follow_up(&task, "auth again"), hook);
+        let (_, refused) = answer(server.rpc_request("SendMessage", &params)).await;
+        assert_eq!(refused["error"]["code"], -31503, "{refused}");
+    }
+    let list = server.rpc("ListTaskPushNotificationConfigs", json!({ "taskId": id(&task) })).await;
+    let configs = list["result"]["configs"].as_array().expect("configs");
+    assert_eq!(configs.len(), 1, "{list}");
+    assert_eq!(configs[0]["url"], receiver.url("before"));
+    let odd = json!({ "taskId": id(&task), "id": "a\nb", "url": receiver.url("") });
+    let odd = answer(server.rpc_request("CreateTaskPushNotificationConfig", &odd)).await.1;
+    assert_eq!(odd["error"]["code"], -32602, "no lines of the log in an id: {odd}");
 }
 
 #[tokio::test]

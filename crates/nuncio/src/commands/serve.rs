@@ -158,6 +158,7 @@ fn options(config: &Config, artifacts: Artifacts, auth: AuthOptions) -> ServerOp
             per_caller: trust::per_caller(config),
             max_parts: size(config.max_parts),
             max_history: size(config.max_history),
+            max_history_bytes: size(config.max_body.saturating_mul(4)),
             max_webhooks: size(config.max_webhooks),
             turn_timeout: config.turn_timeout.unwrap_or_default(),
             silence_timeout: config.silence_timeout.unwrap_or_default(),

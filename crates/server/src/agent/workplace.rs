@@ -29,17 +29,17 @@ impl Workplace {
         let session = arrival.session().await?;
         let workspace = self.choose(wanted.or(session.workspace.clone())).await.map_err(|error| refused(&error))?;
         let path = workspace.path().to_string_lossy().into_owned();
-        match &session.workspace {
-            Some(known) if *known != path => {
-                let text = "A2A context belongs to a different workspace";
-                return Err(Error::new(ErrorKind::InvalidParams, text));
-            }
-            Some(_) => {}
-            None => arrival.keep_session(Session { workspace: Some(path), ..session }).await?,
+        if session.workspace.as_ref().is_some_and(|known| *known != path) {
+            let text = "A2A context belongs to a different workspace";
+            return Err(Error::new(ErrorKind::InvalidParams, text));
         }
         let parts = arrival.message.parts.clone();
         let read = self.read(parts, workspace).await.map_err(|_| Error::internal())?;
-        read.map(drop).map_err(|error| Error::new(ErrorKind::InvalidParams, error.to_string()))
+        read.map_err(|error| Error::new(ErrorKind::InvalidParams, error.to_string()))?;
+        if session.workspace.is_none() {
+            arrival.keep_session(Session { workspace: Some(path), ..session });
+        }
+        Ok(())
     }
 
     /// The folder of a turn, checked again, and what the agent remembers.

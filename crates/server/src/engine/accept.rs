@@ -79,7 +79,8 @@ impl Engine {
                 Err(error) if self.is_for_a_task(&error) => Some(error.message.into_owned()),
                 admitted => admitted.map(|()| None)?,
             };
-            let begun = Begun { message, is_new_context, key, push, refused };
+            let kept = arrival.into_kept();
+            let begun = Begun { message, is_new_context, key, push, kept, refused };
             return self.new_task(call, served, begun).await;
         }
         let incoming = Incoming { message, key: key.clone(), letter: None };
@@ -109,12 +110,18 @@ impl Engine {
         if let Some(served) = self.roster.get(&row.agent) {
             let arrival = Arrival::new(self, &call.scope, &served.name, message, metadata);
             served.agent.admit(&arrival).await?;
+            let kept = arrival.into_kept();
+            self.keep(kept).await?;
         }
-        if let Some(push) = push {
-            let push = self.webhook(call, &push, &row.id, row.seq, false)?;
-            self.store_webhook(&row, push).await?;
+        let Some(push) = push else { return self.follow_up(&row, Box::new(incoming)).await };
+        // It is there before the message is, so that no crash can take it away from a message that was taken.
+        let push = self.webhook(call, &push, &row.id, row.seq, false)?;
+        let before = self.store_webhook(&row, push.clone()).await?;
+        let said = self.follow_up(&row, Box::new(incoming)).await;
+        if said.is_err() {
+            self.take_back_webhook(&row, &push, before).await;
         }
-        self.follow_up(&row, Box::new(incoming)).await
+        said
     }
 
     fn check_parts(&self, message: &Message) -> Result<(), Error> {
@@ -147,6 +154,7 @@ impl Engine {
                 since: None,
                 after: None,
                 limit: 1,
+                bytes: usize::MAX,
             };
             let page = self.store.list(query).await.map_err(|error| store_error(&error))?;
             talking_to = page.tasks.into_iter().next().map(|row| row.agent);

@@ -72,9 +72,7 @@ impl Engine {
             if room == Room::Now || !self.schedule.is_busy(scope, context) {
                 return Ok(room);
             }
-            if let Some(next) = self.schedule.unreserve(room, scope, context) {
-                self.start(next);
-            }
+            self.unreserve(room, scope, context);
             tokio::time::sleep(PAUSE).await;
         }
         Err(NoRoom::Busy(words))
@@ -92,6 +90,7 @@ impl Engine {
             since: None,
             after: None,
             limit: 1,
+            bytes: usize::MAX,
         };
         let page = self.store.list(query).await.map_err(|error| store_error(&error))?;
         if let Some(row) = page.tasks.into_iter().next() {

@@ -16,6 +16,8 @@ use crate::store::{ListCursor, ListQuery, LogEvent, Scope, Seq, State, StoreErro
 /// How many events are read from the log at once.
 const PAGE: usize = 512;
 const PAGE_BYTES: usize = 4 << 20;
+/// A page of tasks ends with the one that exceeds this, so that its length in memory does not depend on what they hold.
+const LIST_BYTES: usize = 8 << 20;
 
 /// A task as the JSON that is stored and sent.
 #[derive(Clone, Debug)]
@@ -83,15 +85,20 @@ impl Engine {
             since: request.status_timestamp_after.map(Timestamp::as_micros_up),
             after: parse_token(&request.page_token)?,
             limit: usize::try_from(page_size).unwrap_or_default(),
+            bytes: LIST_BYTES,
         };
         let page = self.store.list(query).await.map_err(|error| store_error(&error))?;
-        let next_page_token = match page.tasks.last() {
-            Some(last) if page.more => format!("{}.{}", last.updated, last.id),
-            _ => String::new(),
-        };
-        let mut tasks = Vec::with_capacity(page.tasks.len());
-        for row in &page.tasks {
-            let mut task = self.row_json(row).await?.task()?;
+        let (mut tasks, mut bytes) = (Vec::with_capacity(page.tasks.len()), 0);
+        let (mut more, mut token) = (page.more, String::new());
+        for row in page.tasks {
+            if bytes > LIST_BYTES {
+                more = true;
+                break;
+            }
+            let json = self.row_json(&row).await?;
+            bytes += json.0.len();
+            token = format!("{}.{}", row.updated, row.id);
+            let mut task = json.task()?;
             // It may have moved on since the page was read.
             if request.status != TaskState::Unspecified && request.status != task.status.state {
                 continue;
@@ -104,6 +111,7 @@ impl Engine {
         }
         tasks.sort_by_key(|task| std::cmp::Reverse(task.status.timestamp));
         let total_size = i32::try_from(page.total).unwrap_or(i32::MAX);
+        let next_page_token = if more { token } else { String::new() };
         Ok(ListTasksResponse { tasks, next_page_token, page_size, total_size })
     }
 

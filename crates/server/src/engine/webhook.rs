@@ -110,21 +110,46 @@ impl Engine {
         })
     }
 
-    /// Stores a webhook of a task that exists.
-    pub(super) async fn store_webhook(&self, row: &TaskRow, config: PushConfig) -> Result<(), Error> {
+    /// Stores a webhook of a task that exists. Returns the one that it replaces.
+    pub(super) async fn store_webhook(&self, row: &TaskRow, config: PushConfig) -> Result<Option<PushConfig>, Error> {
         let desk = self.desk()?;
         // One at a time for a task, or many at once could pass the limit together.
         let _turnstile = self.hooks.pass(row.key).await;
-        let all = self.store.pushes(row.key).await.map_err(|error| store_error(&error))?;
+        let mut all = self.store.pushes(row.key).await.map_err(|error| store_error(&error))?;
+        let before = all.iter().position(|other| other.id == config.id).map(|at| all.swap_remove(at));
         let most = self.options.max_webhooks;
-        if all.len() >= most && all.iter().all(|other| other.id != config.id) {
+        if all.len() >= most && before.is_none() {
             let text = format!("The task has {most} push notification configs: delete one before the next");
             return Err(Error::new(ErrorKind::InvalidParams, text).fact("taskId", row.id.as_str()));
         }
         let id = config.id.clone();
         self.store.put_push(row.key, config).await.map_err(|error| store_error(&error))?;
         desk.changed(row.key, &id);
-        Ok(())
+        Ok(before)
+    }
+
+    /// Puts back what was there before a webhook came with a message that was refused.
+    pub(super) async fn take_back_webhook(&self, row: &TaskRow, ours: &PushConfig, before: Option<PushConfig>) {
+        let _turnstile = self.hooks.pass(row.key).await;
+        let epoch = before.as_ref().map_or(ours.epoch, |before| ours.epoch.max(before.epoch + 1));
+        let put_back = async {
+            let all = self.store.pushes(row.key).await?;
+            // Somebody may have replaced it since.
+            if !all.iter().any(|other| other.id == ours.id && other.epoch == epoch) {
+                return Ok(());
+            }
+            match before {
+                Some(before) => self.store.put_push(row.key, before).await,
+                None => self.store.delete_push(row.key, &ours.id).await.map(drop),
+            }
+        };
+        if let Err(error) = put_back.await {
+            tracing::warn!(task = %row.id, %error, "the webhook of a message that was refused stays");
+        }
+        if let Ok(desk) = self.desk() {
+            desk.interrupt(row.key, &ours.id);
+            desk.changed(row.key, &ours.id);
+        }
     }
 }
 

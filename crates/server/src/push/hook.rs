@@ -69,6 +69,8 @@ pub(crate) fn check(config: &TaskPushNotificationConfig, options: &PushOptions, 
     }
     if config.id.as_str().len() > LONGEST_ID {
         wrong("id", "is longer than 512 characters");
+    } else if config.id.as_str().contains(char::is_control) {
+        wrong("id", "must not have control characters");
     }
     if config.token.len() > LONGEST_TOKEN || !is_header(&config.token) {
         wrong("token", "must be one line of at most 4096 printable ASCII characters");

@@ -64,6 +64,7 @@ where
         an_old_key_is_forgotten
         a_used_key_refuses_an_append
         pages_are_in_order_and_complete
+        pages_are_bounded_in_bytes
         ties_are_ordered_by_id
         filters_combine_and_totals_agree
         a_page_boundary_survives_changes

@@ -7,19 +7,21 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use nuncio_protocol::{
-    Error, Message, StreamResponse, Task, TaskId, TaskPushNotificationConfig, TaskState, TaskStatus, Timestamp, codec,
+    ContextId, Error, Message, StreamResponse, Task, TaskId, TaskPushNotificationConfig, TaskState, TaskStatus,
+    Timestamp, codec,
 };
 
 use super::follow_up::no_room;
 use super::{Handle, Sent};
 use crate::boxed::boxed;
 use crate::call::Call;
+use crate::engine::arrival::Kept;
 use crate::engine::live::Live;
 use crate::engine::manners::NoRoom;
 use crate::engine::roster::Served;
 use crate::engine::schedule::{Control, Job, Room};
 use crate::engine::{Engine, append_error, store_error};
-use crate::store::{AppendError, Created, IdempotencyKey, Lease, NewTask, PushConfig, State};
+use crate::store::{AppendError, Created, IdempotencyKey, Lease, NewTask, PushConfig, Scope, State};
 
 /// A message that begins a task, as far as it is known when it is accepted.
 pub(super) struct Begun {
@@ -28,6 +30,8 @@ pub(super) struct Begun {
     pub(super) is_new_context: bool,
     pub(super) key: Option<IdempotencyKey>,
     pub(super) push: Option<TaskPushNotificationConfig>,
+    /// What its agent remembers of it.
+    pub(super) kept: Option<Kept>,
     /// Why it becomes a task that has failed already.
     pub(super) refused: Option<String>,
 }
@@ -47,7 +51,7 @@ async fn is_pending(mut work: Pin<&mut (impl Future<Output = ()> + ?Sized)>) -> 
 
 impl Engine {
     pub(super) async fn new_task(self: &Arc<Self>, call: &Call, served: &Served, begun: Begun) -> Result<Sent, Error> {
-        let Begun { mut message, is_new_context, key, push, refused } = begun;
+        let Begun { mut message, is_new_context, key, push, kept, refused } = begun;
         message.task_id = TaskId::fresh();
         let context = message.context_id.clone();
         let push = push.map(|push| self.webhook(call, &push, &message.task_id, 0, false)).transpose()?;
@@ -61,6 +65,10 @@ impl Engine {
             Err(NoRoom::Full(full)) => return Err(no_room(&full)),
             Err(why) => return Box::pin(self.failed_task(call, message, served, key, push, &why.to_string())).await,
         };
+        if let Err(error) = self.keep(kept).await {
+            self.unreserve(room, &call.scope, &context);
+            return Err(error);
+        }
         let _queueing = match room {
             Room::Now | Room::Anywhere => None,
             Room::Later => Some(self.queueing.read().await),
@@ -94,9 +102,7 @@ impl Engine {
             other => {
                 // A turn that waits for an answer has given up its place, and takes it back here.
                 drop(start);
-                if let Some(next) = self.schedule.unreserve(room, &call.scope, &context) {
-                    self.start(next);
-                }
+                self.unreserve(room, &call.scope, &context);
                 return match other {
                     Ok(Created::Known(task, from)) => {
                         Box::pin(self.repeat(task, from)).await?.ok_or_else(Error::internal)
@@ -112,7 +118,7 @@ impl Engine {
         if told {
             self.hub.bell().ring(task_key);
         }
-        tracing::debug!(task = %live.id, context = %live.context_id, "a task was accepted");
+        tracing::debug!(task = %live.id, context = live.context_id.as_str(), "a task was accepted");
         match start {
             Start::With(job) => self.submit(*job, room),
             Start::Begun(control, mut turn) => {
@@ -172,6 +178,13 @@ impl Engine {
             key,
             push,
             early: live.early(),
+        }
+    }
+
+    /// Gives a place back that was not used.
+    pub(in crate::engine) fn unreserve(self: &Arc<Self>, room: Room, scope: &Scope, context: &ContextId) {
+        if let Some(next) = self.schedule.unreserve(room, scope, context) {
+            self.start(next);
         }
     }
 

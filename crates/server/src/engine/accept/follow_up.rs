@@ -8,6 +8,7 @@ use super::{Handle, Sent};
 use crate::engine::approval::is_late;
 use crate::engine::live::{Incoming, Live, WriteError};
 use crate::engine::schedule::{Cue, Full, Job, Room};
+use crate::engine::weight;
 use crate::engine::{Engine, append_error, store_error};
 use crate::store::{Claim, Lease, Seq, StoreError, TaskRow};
 
@@ -39,11 +40,12 @@ impl Engine {
 
     /// Whether a task can have another message.
     pub(in crate::engine) fn check_next(&self, live: &Live) -> Result<(), Error> {
-        let ((state, messages), _) = live.read(|task| (task.status.state, task.history.len()));
+        let ((state, messages, bytes), _) =
+            live.read(|task| (task.status.state, task.history.len(), weight::of(&task.history)));
         if state.is_terminal() {
             return Err(over(&live.id, state));
         }
-        if messages >= self.options.max_history {
+        if messages >= self.options.max_history || bytes >= self.options.max_history_bytes {
             let text = "The task has all the messages it can hold: send a new one with its contextId and without its \
                         taskId";
             return Err(Error::new(ErrorKind::UnsupportedOperation, text).fact("taskId", live.id.as_str()));
@@ -70,9 +72,7 @@ impl Engine {
                 Ok(from)
             }
             Err(error) => {
-                if let Some(next) = self.schedule.unreserve(room, &live.scope, &live.context_id) {
-                    self.start(next);
-                }
+                self.unreserve(room, &live.scope, &live.context_id);
                 Err(error)
             }
         }

@@ -142,12 +142,12 @@ impl Engine {
                     }
                     Err(_) => {
                         self.strand(live);
-                        self.unreserve(room, live);
+                        self.unreserve(room, &live.scope, &live.context_id);
                         Ok(Acted::Again)
                     }
                 };
             }
-            self.unreserve(room, live);
+            self.unreserve(room, &live.scope, &live.context_id);
             match claimed.map_err(|error| failed(&error))? {
                 // Another turn of the same context runs: this one waits for it.
                 Claim::Busy => room = Room::Anywhere,
@@ -167,12 +167,6 @@ impl Engine {
                 Ok(Acted::With(seq))
             }
             Err(_) => Ok(Acted::Again),
-        }
-    }
-
-    fn unreserve(self: &Arc<Self>, room: Room, live: &Live) {
-        if let Some(next) = self.schedule.unreserve(room, &live.scope, &live.context_id) {
-            self.start(next);
         }
     }
 
@@ -283,6 +277,7 @@ impl Engine {
             since: None,
             after: None,
             limit: 50,
+            bytes: usize::MAX,
         };
         let page = self.store.list(query).await?;
         Ok(page.tasks.iter().any(|row| row.state.is_active() || row.writer.is_some()))

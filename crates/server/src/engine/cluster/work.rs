@@ -246,7 +246,7 @@ impl Engine {
         if told {
             self.hub.bell().ring(live.key());
         }
-        tracing::debug!(task = %live.id, context = %live.context_id, "a task was accepted, and waits");
+        tracing::debug!(task = %live.id, context = live.context_id.as_str(), "a task was accepted, and waits");
         Sent::Task(Handle::new(self.clone(), live))
     }
 

@@ -246,9 +246,8 @@ impl Log {
             return ListPage::default();
         };
         let (keys, total) = shelf.page(query, |key| self.tasks.get(&key).map(|entry| &entry.row));
-        let more = keys.len() > query.limit;
-        let rows = keys.iter().take(query.limit).filter_map(|key| self.tasks.get(key));
-        ListPage { tasks: rows.map(|entry| self.shown(entry)).collect(), total, more }
+        let rows = keys.iter().filter_map(|key| self.tasks.get(key));
+        ListPage::of(rows.map(|entry| self.shown(entry)), total, query)
     }
 
     /// A key whose task is gone counts as never used.

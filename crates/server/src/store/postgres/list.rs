@@ -2,7 +2,7 @@
 
 use tokio_postgres::types::ToSql;
 
-use super::super::{ListPage, ListQuery, StoreError, TaskRow};
+use super::super::{ListPage, ListQuery, StoreError};
 use super::error::At;
 use super::pool::Pool;
 use super::text::{context, escape, scope, who};
@@ -30,10 +30,7 @@ pub(super) async fn list(pool: &Pool, at: &At, query: &ListQuery) -> Result<List
         None => Ok(None),
         Some(_) => read::row_at(row, 1).map(Some),
     })?;
-    let mut tasks: Vec<TaskRow> = found.into_iter().flatten().collect();
-    let more = tasks.len() > query.limit;
-    tasks.truncate(query.limit);
-    Ok(ListPage { tasks, total: total.unwrap_or_default(), more })
+    Ok(ListPage::of(found.into_iter().flatten(), total.unwrap_or_default(), query))
 }
 
 /// Which tasks a partial index holds, in the words of its definition.
@@ -62,11 +59,18 @@ fn sql(query: &ListQuery) -> (String, Values) {
     let total = total(query, &mut values);
     let pages: Vec<String> = walks(query).into_iter().map(|walk| page(query, walk, &mut values)).collect();
     let limit = values.add(limit_of(query.limit.saturating_add(1)));
+    let bytes = values.add(i64::try_from(query.bytes).unwrap_or(i64::MAX));
     let columns = read::COLUMNS;
+    // The task behind the last one is read as well: it says that more follow.
     let sql = format!(
         "SELECT total.n, {columns} FROM (SELECT ({total}) AS n) AS total
          LEFT JOIN LATERAL (
-             SELECT * FROM ({}) AS walk ORDER BY updated DESC, id DESC LIMIT {limit}
+             SELECT * FROM (
+                 SELECT walk.*, sum((SELECT octet_length(s.body) FROM snapshot AS s WHERE s.task = walk.key)) OVER (
+                     ORDER BY updated DESC, id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING
+                 ) AS before
+                 FROM (SELECT * FROM ({}) AS walk ORDER BY updated DESC, id DESC LIMIT {limit}) AS walk
+             ) AS walk WHERE coalesce(before, 0) <= {bytes}
          ) AS t ON true ORDER BY t.updated DESC, t.id DESC",
         pages.join(" UNION ALL ")
     );

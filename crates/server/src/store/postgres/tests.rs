@@ -94,7 +94,15 @@ async fn append(store: &dyn Store, task: TaskKey, seq: Seq) -> Result<Seq, Appen
 }
 
 fn all() -> ListQuery {
-    ListQuery { scope: Scope::default(), context_id: None, state: None, since: None, after: None, limit: 1_000 }
+    ListQuery {
+        scope: Scope::default(),
+        context_id: None,
+        state: None,
+        since: None,
+        after: None,
+        limit: 1_000,
+        bytes: usize::MAX,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

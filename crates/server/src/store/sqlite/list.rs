@@ -1,5 +1,6 @@
 //! Pages of tasks: each filter walks one or two indexes that are in listing order already.
 
+use bytes::Bytes;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
@@ -36,16 +37,22 @@ pub(super) fn list(db: &Connection, query: &ListQuery) -> rusqlite::Result<ListP
     if total > 0 {
         for (sql, values) in page_sql(query) {
             let mut select = moment.prepare_cached(&sql)?;
+            let mut bytes = 0;
             for row in select.query_map(rusqlite::params_from_iter(values), read::row)? {
-                tasks.push(row?);
+                let row = row?;
+                // The other walks only add to what is before it.
+                let is_beyond = bytes > query.bytes;
+                bytes += row.snapshot.as_ref().map_or(0, Bytes::len);
+                tasks.push(row);
+                if is_beyond {
+                    break;
+                }
             }
         }
     }
     moment.finish()?;
     tasks.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
-    let more = tasks.len() > query.limit;
-    tasks.truncate(query.limit);
-    Ok(ListPage { tasks, total, more })
+    Ok(ListPage::of(tasks, total, query))
 }
 
 fn total(db: &Connection, query: &ListQuery) -> rusqlite::Result<u64> {

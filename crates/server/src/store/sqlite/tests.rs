@@ -88,7 +88,7 @@ async fn append(
 
 fn all() -> ListQuery {
     let scope = Scope::default();
-    ListQuery { scope, context_id: None, state: None, since: None, after: None, limit: 100 }
+    ListQuery { scope, context_id: None, state: None, since: None, after: None, limit: 100, bytes: usize::MAX }
 }
 
 #[tokio::test(flavor = "multi_thread")]

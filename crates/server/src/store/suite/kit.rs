@@ -99,7 +99,7 @@ pub(super) async fn gone(store: &dyn Store, node: &str) {
 }
 
 pub(super) fn all(scope: Scope) -> ListQuery {
-    ListQuery { scope, context_id: None, state: None, since: None, after: None, limit: 100 }
+    ListQuery { scope, context_id: None, state: None, since: None, after: None, limit: 100, bytes: usize::MAX }
 }
 
 pub(super) async fn create(store: &dyn Store, task: NewTask) -> TaskKey {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use nuncio_protocol::{ContextId, PushId, TaskId};
 
 use super::kit::*;
-use crate::store::{ListCursor, ListQuery, Micros, Scope, State, Store, TaskRow};
+use crate::store::{ListCursor, ListQuery, Micros, NewTask, Scope, State, Store, TaskRow};
 
 /// Follows the pages to the end; every page must agree on the total.
 async fn pages(store: &dyn Store, mut query: ListQuery) -> Vec<TaskRow> {
@@ -48,6 +49,34 @@ pub async fn pages_are_in_order_and_complete(store: Arc<dyn Store>) {
     }
     let none = store.list(ListQuery { limit: 0, ..all(alice()) }).await.unwrap();
     assert_eq!((none.tasks.len(), none.total, none.more), (0, 25, true));
+}
+
+/// A page ends after the snapshot that exceeds its bytes, whichever kind of task it is of. The total stays what it is.
+pub async fn pages_are_bounded_in_bytes(store: Arc<dyn Store>) {
+    for n in 0..12_i64 {
+        let key = create(&*store, NewTask { at: n, ..task(&format!("t{n:02}")) }).await;
+        if n % 3 != 0 {
+            // Every third is under way and has none.
+            let ended = append(&*store, key, 2, |append| {
+                append.state = Some(COMPLETED);
+                append.at = n;
+                append.snapshot = Some(Bytes::from(vec![b' '; 1000]));
+            });
+            ended.await.unwrap();
+        }
+    }
+    let everything = pages(&*store, all(alice())).await;
+    assert_eq!(everything.len(), 12);
+    for bytes in [0, 999, 1000, 2500, 100_000] {
+        let query = ListQuery { bytes, ..all(alice()) };
+        let page = store.list(query.clone()).await.unwrap();
+        let held: Vec<usize> = page.tasks.iter().map(|row| row.snapshot.as_ref().map_or(0, Bytes::len)).collect();
+        let before_last: usize = held.iter().rev().skip(1).sum();
+        assert!(before_last <= bytes, "{bytes}: {held:?}");
+        assert_eq!(page.more, page.tasks.len() < 12, "{bytes}");
+        assert!(!page.more || held.iter().sum::<usize>() > bytes, "{bytes}: {held:?} is shorter than it need be");
+        assert_eq!(ids(&pages(&*store, query).await), ids(&everything), "{bytes}");
+    }
 }
 
 /// Tasks that changed at the same moment keep a fixed order across pages.

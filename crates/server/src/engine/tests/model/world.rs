@@ -322,6 +322,7 @@ impl World {
             since: None,
             after: None,
             limit: usize::MAX,
+            bytes: usize::MAX,
         };
         for row in store.list(all).await.unwrap().tasks {
             if row.state.is_final() {

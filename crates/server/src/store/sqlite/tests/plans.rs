@@ -17,7 +17,15 @@ fn every_listing_walks_its_indexes_in_order() {
             for since in sinces {
                 for after in afters.clone() {
                     let (context_id, limit) = (context_id.clone(), 10);
-                    let query = ListQuery { scope: Scope::default(), context_id, state, since, after, limit };
+                    let query = ListQuery {
+                        scope: Scope::default(),
+                        context_id,
+                        state,
+                        since,
+                        after,
+                        limit,
+                        bytes: usize::MAX,
+                    };
                     for (sql, values) in list::page_sql(&query) {
                         let plan = plan(&db, &sql, values);
                         let place = if query.after.is_some() { "(updated,id)<(?,?)" } else { "" };

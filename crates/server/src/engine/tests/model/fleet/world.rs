@@ -296,6 +296,7 @@ impl World {
             since: None,
             after: None,
             limit: 1_000,
+            bytes: usize::MAX,
         };
         let page = self.store.list(query).await.unwrap();
         page.tasks
