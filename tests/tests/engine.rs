@@ -216,6 +216,35 @@ async fn a_full_server_refuses_work_and_stores_none_of_it() {
     assert_eq!(texts(&server.send_params(follow_up(&locked, "go on")).await), ["go on"]);
 }
 
+/// What waits for an answer holds a program, so it is bounded as well.
+#[tokio::test]
+async fn turns_that_wait_for_an_answer_have_their_measure() {
+    let server = Server::configured("max-running-turns: 2\nmax-queued-turns: 3\n");
+    let mut asked = Vec::new();
+    for _ in 0..5 {
+        let task = server.send("ask colour?").await;
+        assert_eq!(state(&task), "INPUT_REQUIRED");
+        asked.push(task);
+    }
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        waiting.push(server.send_async("ask colour?").await);
+    }
+    assert_eq!(refused_send(&server, &message("ask colour?")).await.1, 503);
+    let metrics = reqwest::get(format!("{}/metrics", server.url)).await.expect("an answer").text().await.expect("text");
+    for line in ["nuncio_turns_running 0", "nuncio_turns_paused 5", "nuncio_turns_queued 3"] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    for task in &waiting {
+        assert_eq!(state(&server.task(id(task)).await), "SUBMITTED", "five are enough");
+    }
+    // Whoever is answered makes room for one who waits.
+    for (answered, next) in asked.iter().zip(&waiting) {
+        assert_eq!(texts(&server.send_params(follow_up(answered, "red")).await), ["red"]);
+        server.until(id(next), "INPUT_REQUIRED").await;
+    }
+}
+
 #[tokio::test]
 async fn clients_that_hang_up_change_nothing() {
     let server = Server::start(&[]);

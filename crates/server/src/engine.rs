@@ -250,6 +250,11 @@ impl Engine {
         self.schedule.load()
     }
 
+    /// How many turns wait for an answer.
+    pub fn paused(&self) -> usize {
+        self.schedule.paused()
+    }
+
     /// How many turns there are that run, wait for their start or wait for an answer.
     pub(crate) fn turns(&self) -> usize {
         self.schedule.controls().len()

@@ -240,6 +240,7 @@ pub struct Metrics {
     /// What servers on the same store do for each other.
     pub cluster: ClusterMetrics,
     running: Gauge,
+    paused: Gauge,
     queued: Gauge,
     in_memory: Gauge,
     batch_events: Histogram,
@@ -276,6 +277,7 @@ impl Metrics {
             redis: RedisMetrics::default(),
             cluster: ClusterMetrics::default(),
             running: Gauge::default(),
+            paused: Gauge::default(),
             queued: Gauge::default(),
             in_memory: Gauge::default(),
             batch_events: Histogram::new([0.0].into_iter().chain(exponential_buckets(1.0, 2.0, 12))),
@@ -296,6 +298,7 @@ impl Metrics {
         self.redis.register(r);
         self.cluster.register(r);
         r.register("turns_running", "Turns under way", self.running.clone());
+        r.register("turns_paused", "Turns waiting for an answer", self.paused.clone());
         r.register("turns_queued", "Turns waiting for a place", self.queued.clone());
         r.register("tasks_in_memory", "Tasks that somebody writes or follows", self.in_memory.clone());
         r.register("commit_events", "Events per commit of the store", self.batch_events.clone());
@@ -319,9 +322,10 @@ impl Metrics {
     }
 
     /// All of it in the Prometheus text form.
-    pub fn render(&self, running: usize, queued: usize, in_memory: usize) -> String {
+    pub fn render(&self, (running, queued): (usize, usize), paused: usize, in_memory: usize) -> String {
         let set = |gauge: &Gauge, n: usize| gauge.set(i64::try_from(n).unwrap_or(i64::MAX));
         set(&self.running, running);
+        set(&self.paused, paused);
         set(&self.queued, queued);
         set(&self.in_memory, in_memory);
         let mut out = String::new();

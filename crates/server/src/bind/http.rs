@@ -241,11 +241,10 @@ fn metrics(app: &App, parts: &Parts) -> Response<Body> {
     if parts.method != Method::GET {
         return method_not_allowed("GET");
     }
-    let (running, queued) = app.engine.load();
     if let Some(cluster) = &app.engine.cluster {
         cluster.measure(app.engine.turns());
     }
-    let text = app.metrics.render(running, queued, app.engine.tasks_in_memory());
+    let text = app.metrics.render(app.engine.load(), app.engine.paused(), app.engine.tasks_in_memory());
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     bytes_response(StatusCode::OK, kind, text)
 }

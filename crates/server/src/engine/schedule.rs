@@ -171,6 +171,8 @@ pub(crate) struct Schedule {
 struct State {
     running: usize,
     queued: usize,
+    /// Turns that wait for an answer. They run no more, but what they hold is still there.
+    paused: usize,
     /// The contexts with a turn under way or ready, each with the turns that wait behind it.
     contexts: Map<ContextKey, VecDeque<Job>>,
     /// Turns whose context is free and that wait for a place.
@@ -220,7 +222,7 @@ impl Schedule {
 
     fn enter(&self, state: &mut State, scope: &Scope, context: &ContextId) -> bool {
         let key = (scope.clone(), context.clone());
-        let may_run = state.running < self.most_running && !state.closed && !state.contexts.contains_key(&key);
+        let may_run = self.has_place(state) && !state.contexts.contains_key(&key);
         let enters = may_run && state.shares.run(&scope.owner);
         if enters {
             state.running += 1;
@@ -231,8 +233,14 @@ impl Schedule {
 
     /// Whether there is a place for some turn.
     pub(crate) fn has_room(&self) -> bool {
-        let state = self.state.lock();
-        state.running < self.most_running && !state.closed
+        self.has_place(&self.state.lock())
+    }
+
+    /// Turns that wait for an answer leave their places to others, as long as all that have begun are no more than may
+    /// run and wait together.
+    fn has_place(&self, state: &State) -> bool {
+        let begun = state.running + state.paused;
+        !state.closed && state.running < self.most_running && begun < self.most_running.saturating_add(self.most_queued)
     }
 
     /// Most turns that wait.
@@ -322,7 +330,7 @@ impl Schedule {
     }
 
     fn next(&self, state: &mut State) -> Option<Job> {
-        if state.closed || state.running >= self.most_running {
+        if !self.has_place(state) {
             return None;
         }
         loop {
@@ -338,12 +346,15 @@ impl Schedule {
     pub(crate) fn pause(&self) -> Option<Job> {
         let mut state = self.state.lock();
         state.running -= 1;
+        state.paused += 1;
         self.next(&mut state)
     }
 
-    /// A turn that waited goes on. It was there before, so it does not queue again.
+    /// A turn that waited goes on. It was there before, so it does not queue again, though more may run then than usual.
     pub(crate) fn resume(&self) {
-        self.state.lock().running += 1;
+        let mut state = self.state.lock();
+        state.paused -= 1;
+        state.running += 1;
     }
 
     /// The handle of a turn that runs or waits.
@@ -388,5 +399,10 @@ impl Schedule {
     pub(crate) fn load(&self) -> (usize, usize) {
         let state = self.state.lock();
         (state.running, state.queued)
+    }
+
+    /// How many turns wait for an answer.
+    pub(crate) fn paused(&self) -> usize {
+        self.state.lock().paused
     }
 }

@@ -116,6 +116,11 @@ impl Rules {
         self.running.len() + self.reserved.iter().filter(|(room, _)| *room == Room::Now).count()
     }
 
+    /// Whether another turn may begin beside those that run and those that wait for an answer.
+    fn has_place(&self) -> bool {
+        self.load() < RUNNING && self.load() + self.paused.len() < RUNNING + QUEUED
+    }
+
     fn started(&mut self, job: Option<Job>) {
         let Some(job) = job else { return };
         let key = job.live.key().0;
@@ -125,14 +130,14 @@ impl Rules {
         assert!(!self.is_busy(turn.context), "one turn at a time in a context");
         let first = self.waiting[..place].iter().all(|earlier| earlier.context != turn.context);
         assert!(first, "first come, first served in a context");
-        assert!(self.load() < RUNNING);
+        assert!(self.has_place());
         self.running.push((turn, job.control));
     }
 
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Reserve { context } => {
-                let free = !self.closed && self.load() < RUNNING && !self.is_busy(context);
+                let free = !self.closed && self.has_place() && !self.is_busy(context);
                 let free = free && self.waiting.iter().all(|turn| turn.context != context);
                 let room = self.schedule.reserve(&Scope::default(), &context_id(context));
                 let queued = self.waiting.len() + self.reserved.iter().filter(|(room, _)| *room == Room::Later).count();
@@ -193,7 +198,8 @@ impl Rules {
     fn check(&self) {
         let later = self.reserved.iter().filter(|(room, _)| *room == Room::Later).count();
         assert_eq!(self.schedule.load(), (self.load(), self.waiting.len() + later));
-        if self.load() < RUNNING {
+        assert_eq!(self.schedule.paused(), self.paused.len());
+        if self.has_place() {
             let idle = self.waiting.iter().find(|turn| !self.is_busy(turn.context));
             assert_eq!(idle, None, "nobody waits while there is room");
         }
