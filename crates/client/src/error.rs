@@ -75,7 +75,7 @@ pub enum ClientError {
         what: String,
     },
     /// More bytes than the limit.
-    #[error("The answer of {url} is larger than {limit} bytes. Ask for less, or raise the limit.")]
+    #[error("The answer of {url} is larger than the {limit} bytes that this client reads. Ask for less at once.")]
     TooLarge {
         /// Who.
         url: String,

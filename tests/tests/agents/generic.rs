@@ -1,6 +1,6 @@
 //! Any command: where its prompt is, what it answers, and how it asks.
 
-use nuncio_tests::{Stage, Value, answer, at_once, follow_up, id, json, state, texts, words};
+use nuncio_tests::{Sse, Stage, Value, answer, at_once, follow_up, id, json, message, state, texts, words};
 
 use crate::lines::{Case, run, told};
 
@@ -194,4 +194,21 @@ async fn a_command_that_was_interrupted_is_not_started_by_the_answer_to_its_ques
     let over = stage.server.send_params(follow_up(&task, "y")).await;
     assert_eq!((state(&over), words(&over)), ("FAILED", "The task was interrupted by a restart"));
     assert_eq!(texts(&over).concat(), "");
+}
+
+/// One line of a program is one text, and comes in events that every client reads.
+#[tokio::test]
+async fn a_long_line_comes_in_pieces() {
+    let stage = Stage::shell("head -c 5000000 /dev/zero | sed 's/\\x00/é/g'", "store: memory");
+    let mut stream = Sse::open(stage.server.post("/message:stream", &message("go"))).await;
+    let (mut text, mut pieces) = (String::new(), 0);
+    while let Some(event) = stream.next().await {
+        let part = event.data["artifactUpdate"]["artifact"]["parts"][0]["text"].as_str();
+        let Some(part) = part else { continue };
+        assert!(part.len() <= 1 << 20, "{}", part.len());
+        text.push_str(part);
+        pieces += 1;
+    }
+    assert!(pieces >= 9, "{pieces}");
+    assert_eq!(text.trim_end(), "é".repeat(5_000_000));
 }

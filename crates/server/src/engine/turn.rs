@@ -28,6 +28,8 @@ pub use report::{ToolCall, ToolStep, Usage};
 
 /// How often an answer that is no answer is asked for again.
 const ASK_AGAIN: u32 = 5;
+/// What is longer than this is told piece by piece: a client reads events up to a length only.
+const LONGEST_TEXT: usize = 1 << 20;
 
 /// All that an agent needs to work on one message.
 pub struct Turn {
@@ -140,19 +142,27 @@ impl Turn {
 
     /// Answers with a piece of text.
     pub async fn text(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
-        if let Some(opening) = self.presenter.opening() {
-            self.emit(opening).await?;
-        }
-        let update = self.presenter.text(text.into(), false);
-        self.emit(update).await
+        self.say(text.into(), false).await
     }
 
     /// Answers with the last piece of text.
     pub async fn last_text(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
+        self.say(text.into(), true).await
+    }
+
+    async fn say(&mut self, text: String, last: bool) -> Result<(), AgentError> {
         if let Some(opening) = self.presenter.opening() {
             self.emit(opening).await?;
         }
-        let update = self.presenter.text(text.into(), true);
+        let mut rest = &*text;
+        while rest.len() > LONGEST_TEXT {
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(LONGEST_TEXT));
+            rest = after;
+            let update = self.presenter.text(piece.to_owned(), false);
+            self.emit(update).await?;
+        }
+        let rest = if rest.len() == text.len() { text } else { rest.to_owned() };
+        let update = self.presenter.text(rest, last);
         self.emit(update).await
     }
 
