@@ -39,6 +39,12 @@ pub enum TlsError {
         /// Why.
         what: String,
     },
+    /// Others can read a private key.
+    #[error("other users can read `{path}`; run `chmod 600 {path}`")]
+    Exposed {
+        /// Which one.
+        path: String,
+    },
     /// Certificate and key do not make a server.
     #[error("`{cert}` and `{key}` cannot be used together: {what}. Check that the key belongs to the certificate.")]
     Unusable {
@@ -114,6 +120,22 @@ pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Tl
     if all.is_empty() { Err(unreadable("there is no certificate in it".into())) } else { Ok(all) }
 }
 
+/// Refuses a private key that others can read. What belongs to root may be read by the group that it was given to: so
+/// keys come to servers that run as somebody else.
+fn check_mode(key: &Path) -> Result<(), TlsError> {
+    use std::os::unix::fs::MetadataExt;
+    let path = key.display().to_string();
+    let about = match key.metadata() {
+        Ok(about) => about,
+        Err(error) => return Err(TlsError::Unreadable { path, what: error.to_string() }),
+    };
+    let others = if about.uid() == 0 { 0o026 } else { 0o066 };
+    if about.mode() & others == 0 {
+        return Ok(());
+    }
+    Err(TlsError::Exposed { path })
+}
+
 fn stamps(options: &TlsOptions) -> [Stamp; 3] {
     let ca = options.client_ca.as_deref().unwrap_or(&options.cert);
     [Stamp::of(&options.cert), Stamp::of(&options.key), Stamp::of(ca)]
@@ -126,6 +148,7 @@ fn load(options: &TlsOptions) -> Result<Arc<ServerConfig>, TlsError> {
         what,
     };
     let chain = read_certificates(&options.cert)?;
+    check_mode(&options.key)?;
     let key = PrivateKeyDer::from_pem_file(&options.key)
         .map_err(|error| TlsError::Unreadable { path: options.key.display().to_string(), what: error.to_string() })?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -1,5 +1,7 @@
 //! Keys and tokens of a provider that there is not, and certificates of an authority that there is not.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -118,6 +120,7 @@ pub(crate) fn install(cert: &Path, key: &Path, made: &(String, String)) {
     for (path, text) in [(cert, &made.0), (key, &made.1)] {
         let new = path.with_extension("new");
         std::fs::write(&new, text).expect("the file can be written");
+        std::fs::set_permissions(&new, Permissions::from_mode(0o600)).expect("it has a mode");
         std::fs::rename(&new, path).expect("it takes its place");
     }
 }

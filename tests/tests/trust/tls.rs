@@ -116,6 +116,13 @@ async fn a_new_certificate_is_taken_up_while_calls_go_on() {
     assert!(health(client(&old, None)).await.is_ok(), "what was good goes on");
 
     install(&cert, &key, &new.issue("server"));
+    let mode = |mode| std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(mode));
+    mode(0o644).expect("it has a mode");
+    wire.signal("HUP");
+    until("everybody could read it", || wire.log().contains("other users can read"));
+    assert!(health(client(&old, None)).await.is_ok(), "a key that everybody knows is not taken");
+
+    mode(0o600).expect("it has a mode");
     wire.signal("HUP");
     let mut taken_up = false;
     let end = std::time::Instant::now() + PATIENCE;
