@@ -1,5 +1,6 @@
 //! What the README tells people to type works.
 
+use std::path::Path;
 use std::process::Command;
 
 use nuncio_tests::{Server, binary};
@@ -47,4 +48,33 @@ async fn a_call_prints_the_answer_and_nothing_else_on_stdout() {
 fn nobody_there_is_exit_code_3() {
     let done = Command::new(binary()).args(["client", "call", "--url", "http://127.0.0.1:1/", "-p", "hi"]).output();
     assert_eq!(done.expect("the client").status.code(), Some(3));
+}
+
+/// Every link of a document to a file leads to one.
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository");
+    let mut folders = vec![root.to_owned(), root.join("docs")];
+    let mut checked = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() && folder != *root {
+                folders.push(path);
+                continue;
+            }
+            if path.extension().is_none_or(|extension| extension != "md") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("a document");
+            for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+                let file = link.split('#').next().unwrap_or_default();
+                if !file.is_empty() && !file.contains(':') && !file.contains(char::is_whitespace) {
+                    assert!(folder.join(file).exists(), "{}: {link}", path.display());
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked > 50, "{checked}");
 }

@@ -165,7 +165,7 @@ async fn supervise(app: &App, call: Call, request: Request) -> Result<Outcome, E
     app.profile.check(&request)?;
     let id = CALLS.fetch_add(1, Ordering::Relaxed);
     let (operation, version) = (request.operation(), call.version.as_str());
-    let span = tracing::debug_span!("call", call = id, ?operation, version, caller = %call.scope);
+    let span = tracing::debug_span!("call", call = id, ?operation, version, caller = call.scope.to_string());
     let mut note = app.audit.as_ref().map(|audit| audit.begin(&call, operation, request.about()));
     let done = match call.grants.allow(operation) {
         true => carry_out(app, call, request, note.as_mut()).instrument(span).await,

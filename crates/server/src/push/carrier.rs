@@ -79,7 +79,7 @@ impl<'a> Carrier<'a> {
         let route = match self.route() {
             Ok(route) => route,
             Err(why) => {
-                tracing::error!(webhook = %self.config.id, why, "a stored webhook cannot be used");
+                tracing::error!(webhook = self.config.id.as_str(), why, "a stored webhook cannot be used");
                 return self.fail(why).await;
             }
         };
@@ -317,7 +317,12 @@ impl<'a> Carrier<'a> {
     async fn give_up(&mut self, event: &str, seq: Seq) {
         self.desk.metrics.push.given_up.inc();
         let why = self.config.last_error.as_deref().unwrap_or_default();
-        tracing::warn!(event, webhook = %self.config.id, why, "a webhook did not take an event, which was given up");
+        tracing::warn!(
+            event,
+            webhook = self.config.id.as_str(),
+            why,
+            "a webhook did not take an event, which was given up"
+        );
         let (from, count) = self.config.dead.map_or((seq, 0), |dead| (dead.from, dead.count));
         self.config.dead = Some(Dead { from, count: count + 1, at: now() });
         let why = self.config.last_error.as_deref().unwrap_or_default();

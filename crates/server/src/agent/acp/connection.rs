@@ -300,7 +300,7 @@ impl Listener {
     async fn hear(&self, line: &[u8]) -> bool {
         let Some(said) = self.shared.peer.lock().read(line) else {
             if !line.is_empty() {
-                tracing::debug!(line = %peer::shorten(&String::from_utf8_lossy(line), 200), "passed over");
+                tracing::debug!(line = ?peer::shorten(&String::from_utf8_lossy(line), 200), "passed over");
             }
             return true;
         };
