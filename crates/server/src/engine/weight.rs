@@ -52,7 +52,7 @@ mod tests {
             Part { metadata: Metadata::from_iter([("a".to_owned(), json!(long))]), ..Part::text("") },
         ] {
             let message = Message::from_agent(vec![part]);
-            assert!(of(&[message.clone()]) >= 1000, "{message:?}");
+            assert!(of(std::slice::from_ref(&message)) >= 1000, "{message:?}");
             assert!(of(&[message.clone(), message]) >= 2000);
         }
     }
