@@ -45,6 +45,11 @@ impl Accent {
         }
     }
 
+    /// Whether this error is none: what was asked for is null.
+    pub(super) fn is_null(self, error: &Error) -> bool {
+        self == Self::ProtoAgent && proto_agent::is_no_webhook(error)
+    }
+
     /// Writes an object of 0.3.
     pub(super) fn write(self, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
         let Some(dress) = self.dress() else { return write(out) };

@@ -131,6 +131,10 @@ pub(crate) async fn carry(app: &App, parts: &Parts, caller: &Caller, request: &j
     }
     match carry_out(app, parts, caller, version, dialect, request).await {
         Ok(reply) => reply,
+        Err(error) if dialect.accent.is_null(&error) => {
+            let body = ReplyBody::Result(jsonrpc::result(request.id, b"null"));
+            Reply { version: dialect.version, extensions: Vec::new(), body }
+        }
         Err(error) => {
             app.metrics.errors.inc();
             // 0.3 clients that resubscribe take nothing but a stream.

@@ -248,8 +248,9 @@ pub(crate) fn decision_about(asked: &Value, message: &Message, came: Timestamp) 
         Some(Choice { id: text("id")?, name: text("name")?, kind })
     };
     let options = asked["options"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let approval = Approval { options: options.iter().filter_map(choice).collect(), ..Approval::default() };
     let text = |key: &str| asked[key].as_str().unwrap_or_default();
+    let (options, call) = (options.iter().filter_map(choice).collect(), text("call").to_owned());
+    let approval = Approval { options, call, ..Approval::default() };
     let decision = answer::read(message, text("id"), text("digest"), &approval)?;
     if Timestamp::parse(text("expires")).is_none_or(|expires| came <= expires) {
         return Some(decision);

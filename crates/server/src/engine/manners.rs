@@ -35,6 +35,9 @@ pub struct Manners {
     pub answer_by_context: bool,
     /// Whether a stream stays open while its task waits for an answer.
     pub stream_waits: bool,
+    /// Whether the schemes `bearer` and `basic` of webhooks are those of HTTP in any case, and what is given for
+    /// `basic` is a name and a password, still to be encoded.
+    pub known_schemes: bool,
 }
 
 /// Why there is no place for a turn.

@@ -57,17 +57,27 @@ impl Engine {
         all.iter().map(|config| Hook::show(config, &row.id, &desk.options).map_err(|why| unreadable(&why))).collect()
     }
 
-    /// Removes a webhook. One that is not there is as good as removed.
+    /// Removes a webhook. One that is not there is as good as removed. Clients of 0.3 who name none know one webhook
+    /// per task: none is left.
     pub async fn delete_webhook(&self, call: &Call, task: &TaskId, id: &PushId) -> Result<(), Error> {
         let desk = self.desk()?;
         let mut wrong = required(task);
-        if id.is_empty() {
+        if id.is_empty() && call.version == Version::V1 {
             wrong.push(Violation::new("id", "is required"));
         }
         Error::check(wrong)?;
         let row = self.find(&call.scope, task).await?;
-        self.store.delete_push(row.key, id).await.map_err(|error| store_error(&error))?;
-        desk.interrupt(row.key, id);
+        let ids = match id.is_empty() {
+            true => {
+                let all = self.store.pushes(row.key).await.map_err(|error| store_error(&error))?;
+                all.into_iter().map(|config| config.id).collect()
+            }
+            false => vec![id.clone()],
+        };
+        for id in ids {
+            self.store.delete_push(row.key, &id).await.map_err(|error| store_error(&error))?;
+            desk.interrupt(row.key, &id);
+        }
         Ok(())
     }
 
@@ -92,7 +102,8 @@ impl Engine {
             // Clients of 0.3 know one webhook per task, which a second call replaces.
             (_, Version::V03) => task.as_str().into(),
         };
-        let (hook, secrets) = Hook::new(config, call, token_as_bearer || options.token_as_bearer);
+        let (mut hook, secrets) = Hook::new(config, call, token_as_bearer || options.token_as_bearer);
+        hook.known_schemes = self.options.manners.known_schemes;
         let body = hook.seal(&id, secrets, options.keyring.as_deref()).map_err(|why| unreadable(&why))?;
         Ok(PushConfig {
             id,

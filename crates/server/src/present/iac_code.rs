@@ -9,9 +9,9 @@ use nuncio_protocol::{
 };
 
 use super::discreet::{clean, clean_all};
-use super::{Ending, ToolFile, passing};
+use super::{Ending, INPUT, ToolFile, passing};
 use crate::artifact::FILE;
-use crate::engine::approval::{DecidedBy, Decision, Request};
+use crate::engine::approval::{DecidedBy, Decision, HITL, Request};
 use crate::engine::turn::{ToolCall, ToolStep, Usage};
 use crate::engine::{Exposure, Update};
 
@@ -92,12 +92,18 @@ impl Presenter {
         Update::Artifact { artifact, append, last_chunk, metadata: Metadata::new() }
     }
 
-    pub(crate) fn asked(&mut self, message: Message, approval: Option<&Request>) -> Update {
+    pub(crate) fn asked(&mut self, mut message: Message, approval: Option<&Request>) -> Update {
         self.answer = None;
         let metadata = match approval {
-            Some(request) => self.metadata(waits(request, &message)),
+            Some(request) => {
+                if self.exposure.summaries {
+                    summarize(&mut message.metadata, request);
+                }
+                self.metadata(waits(request, &message))
+            }
             None => Metadata::new(),
         };
+        let message = if self.exposure.no_paths { cleaned(message) } else { message };
         Update::Status { state: TaskState::InputRequired, message: Some(message), metadata }
     }
 
@@ -135,6 +141,7 @@ impl Presenter {
 
     pub(crate) fn end(&mut self, state: TaskState, message: Option<Message>) -> Ending {
         let says = |text: &str| Some(Message::from_agent(vec![Part::text(text)]));
+        let message = if self.exposure.no_paths { message.map(cleaned) } else { message };
         let (state, message) = match state {
             TaskState::Completed => (TaskState::InputRequired, message),
             TaskState::Canceled => (state, message.or_else(|| says(CANCELED))),
@@ -159,14 +166,32 @@ impl Presenter {
     }
 }
 
-/// What a failure says is for people who do not see this machine.
+/// The same message for people who do not see this machine.
 fn cleaned(mut message: Message) -> Message {
     for part in &mut message.parts {
-        if let Content::Text(text) = &mut part.content {
-            *text = clean(text);
+        match &mut part.content {
+            Content::Text(text) => *text = clean(text),
+            Content::Data(value) => *value = clean_all(value.take()),
+            Content::Raw(_) | Content::Url(_) => {}
         }
     }
+    for value in message.metadata.values_mut() {
+        *value = clean_all(value.take());
+    }
     message
+}
+
+/// Takes from a question what exactly the tool would be given, in both of its forms for machines.
+fn summarize(metadata: &mut Metadata, request: &Request) {
+    let summary = || summary(&request.approval.tool, &request.approval.input);
+    if let Some(input) = metadata.get_mut(INPUT).and_then(|about| about.get_mut("input")) {
+        *input = summary();
+    }
+    if let Some(tools) = metadata.get_mut(HITL).and_then(|about| about.get_mut("tools")).and_then(Value::as_array_mut) {
+        for tool in tools {
+            tool["args"] = summary();
+        }
+    }
 }
 
 /// What a task waits for that asks for a permission, and how to answer.
@@ -324,6 +349,7 @@ fn without_contents(value: &Value, depth: usize) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::approval::Approval;
 
     fn shown(update: Update) -> Value {
         let Update::Status { state: TaskState::Working, message: None, metadata } = update else {
@@ -348,6 +374,38 @@ mod tests {
         let deep = (0..50).fold(json!("end"), |inner, _| json!([inner]));
         let trimmed = trimmed(&deep, 0).to_string();
         assert!(trimmed.contains("[truncated-depth]") && !trimmed.contains("end"), "{trimmed}");
+    }
+
+    /// The message of a question about writing a file.
+    fn asked(exposure: Exposure) -> Message {
+        let approval = Approval {
+            action: "Write /srv/app/x.tf".into(),
+            tool: "Write".into(),
+            call: "t1".into(),
+            input: json!({ "path": "/srv/app/x.tf", "content": "hush" }),
+            options: Vec::new(),
+        };
+        let request = Request::new(approval, std::time::Duration::from_secs(60));
+        let message = request.message(INPUT, true);
+        match presenter(exposure).asked(message, Some(&request)) {
+            Update::Status { message: Some(message), .. } => message,
+            _ => unreachable!("a question"),
+        }
+    }
+
+    #[test]
+    fn a_question_shows_no_more_than_the_rest() {
+        let full = json!(asked(Exposure::default()).metadata).to_string();
+        assert!(full.contains("/srv/app") && full.contains("hush"), "{full}");
+        let message = asked(Exposure { no_paths: true, ..Exposure::default() });
+        assert_eq!(message.text(), "Approve? Write [PATH]\nAnswer y or n.");
+        let shown = json!(message.metadata).to_string();
+        assert!(!shown.contains("/srv/app") && shown.contains("hush"), "{shown}");
+        let shown = asked(Exposure { summaries: true, ..Exposure::default() }).metadata;
+        let string = json!({ "type": "string" });
+        let summary = json!({ "tool_name": "Write", "fields": { "path": string, "content": string } });
+        assert_eq!((&shown[INPUT]["input"], &shown[HITL]["tools"][0]["args"]), (&summary, &summary));
+        assert_eq!((&shown[INPUT]["call"], &shown[INPUT]["id"]), (&json!("t1"), &shown[HITL]["tools"][0]["id"]));
     }
 
     #[test]

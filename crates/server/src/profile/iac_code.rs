@@ -1,6 +1,6 @@
 //! The rules of iac-code.
 
-use nuncio_protocol::{AgentCard, Error, ErrorKind};
+use nuncio_protocol::{AgentCard, Content, Error, ErrorKind, Message, Part};
 
 use crate::bind::dispatch::Request;
 use crate::engine::Manners;
@@ -14,12 +14,13 @@ pub(super) const MANNERS: Manners = Manners {
     rest_is_over: true,
     answer_by_context: false,
     stream_waits: false,
+    known_schemes: true,
 };
 
 /// The longest id of a task or context.
 const LONGEST_ID: usize = 128;
 
-/// Ids of tasks and contexts are short and plain.
+/// Ids of tasks and contexts are short and plain, and a permission is for its own task.
 pub(super) fn check(request: &Request) -> Result<(), Error> {
     let ids = match request {
         Request::Send(request) | Request::Stream(request) => match &request.message {
@@ -36,10 +37,28 @@ pub(super) fn check(request: &Request) -> Result<(), Error> {
         Request::NoPush(_) | Request::ExtendedCard { .. } => ["", ""],
     };
     // One that is left out is another matter.
-    if ids.iter().all(|id| id.is_empty() || is_id(id)) {
-        return Ok(());
+    if ids.iter().any(|id| !id.is_empty() && !is_id(id)) {
+        return Err(Error::new(ErrorKind::InvalidParams, "Invalid A2A id"));
     }
-    Err(Error::new(ErrorKind::InvalidParams, "Invalid A2A id"))
+    match request {
+        Request::Send(request) | Request::Stream(request) => request.message.as_ref().map_or(Ok(()), check_permission),
+        _ => Ok(()),
+    }
+}
+
+/// A permission is given on the task that asks for it.
+fn check_permission(message: &Message) -> Result<(), Error> {
+    let is_elsewhere = |part: &Part| match &part.content {
+        Content::Data(data) if data["kind"] == "permission" => {
+            data["requestTaskId"].as_str().is_some_and(|task| task != message.task_id.as_str())
+        }
+        _ => false,
+    };
+    if message.parts.iter().any(is_elsewhere) {
+        let text = "Permission response taskId does not match requestTaskId.";
+        return Err(Error::new(ErrorKind::InvalidParams, text));
+    }
+    Ok(())
 }
 
 fn is_id(id: &str) -> bool {

@@ -154,6 +154,11 @@ pub(super) fn refusal(status: StatusCode) -> Value {
     json!({ "detail": text })
 }
 
+/// Whether an error says that a task has no webhook, or not this one.
+pub(crate) fn is_no_webhook(error: &Error) -> bool {
+    error.kind == ErrorKind::TaskNotFound && error.facts.iter().any(|(name, _)| *name == "id")
+}
+
 /// A task that is not there is named.
 pub(crate) fn error(error: &Error) -> Option<Value> {
     let id = error.facts.iter().find(|(name, _)| *name == "taskId").map(|(_, id)| id);

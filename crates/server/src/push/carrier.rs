@@ -128,7 +128,7 @@ impl<'a> Carrier<'a> {
         let tone = Tone::parse(&self.config.version);
         let usual = if tone.is_some() { Version::V03 } else { Version::V1 };
         let version = Version::parse(&self.config.version).unwrap_or(usual);
-        let headers = hook.headers(&self.config.id, version, self.desk.options.keyring.as_deref())?;
+        let headers = hook.headers(&self.config.id, version, tone, self.desk.options.keyring.as_deref())?;
         Ok(Route { host: hook.host(), hook, headers, version, tone })
     }
 

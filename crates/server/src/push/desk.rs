@@ -1,5 +1,6 @@
 //! Who delivers what, when: one carrier per webhook with something to do, within the limits.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,12 +20,19 @@ use crate::map::Map;
 use crate::metrics::Metrics;
 use crate::store::{Micros, Node, PushConfig, Store, StoreError, TaskKey, WAITING};
 
+#[cfg(test)]
+mod tests;
+
 /// How often the store is asked what is due, beyond what is known here: another process may have replayed something.
 const POLL: Duration = Duration::from_secs(2);
 /// How many webhooks are started at once.
 const BATCH: usize = 256;
 /// Webhooks at work at the same time; most of them wait for a place among the posts.
 const MOST_CARRIERS: usize = 4096;
+/// How many moments at which webhooks are due are known here, and how far apart they are, so that many webhooks are
+/// tried again together.
+const MOST_KNOWN: usize = 4096;
+const GRAIN: Micros = 10_000;
 /// How long carriers may take to end.
 const LAST_CALL: Duration = Duration::from_secs(2);
 /// How long to wait after the store failed.
@@ -43,9 +51,9 @@ pub(crate) struct Desk {
     pub(super) cluster: Option<Arc<Cluster>>,
     pub(super) rooms: Rooms,
     busy: Mutex<Map<Slot, Busy>>,
-    /// The next moment at which a webhook is due, as far as is known here.
-    next: Mutex<Micros>,
-    /// Wakes the desk when a carrier has ended or `next` has changed.
+    /// When webhooks are due, as far as is known here: the next moments. The store is asked for all others.
+    due: Mutex<BTreeSet<Micros>>,
+    /// Wakes the desk when a carrier has ended or the first of `due` has changed.
     woken: Notify,
 }
 
@@ -75,7 +83,7 @@ impl Desk {
             metrics,
             cluster,
             busy: Mutex::default(),
-            next: Mutex::new(WAITING),
+            due: Mutex::default(),
             woken: Notify::new(),
         })
     }
@@ -122,7 +130,7 @@ impl Desk {
             if poll {
                 self.take_left().await;
             }
-            if poll || now() >= *self.next.lock() {
+            if poll || now() >= self.next_due() {
                 self.take_due(carriers, stop).await;
             }
             if poll {
@@ -130,7 +138,7 @@ impl Desk {
                 self.count().await;
             }
             let more = self.take_rung(carriers, stop).await;
-            let until_due = u64::try_from(*self.next.lock() - now()).unwrap_or_default();
+            let until_due = u64::try_from(self.next_due() - now()).unwrap_or_default();
             let pause = match self.room() {
                 // Whoever ends wakes the desk.
                 0 => POLL,
@@ -151,7 +159,9 @@ impl Desk {
         if room == 0 {
             return;
         }
-        *self.next.lock() = WAITING;
+        // What is due later stays known.
+        let asked_at = now();
+        self.due.lock().retain(|at| *at > asked_at);
         let limit = self.busy.lock().len() + room.min(BATCH);
         match self.store.due_pushes(&self.node(), now(), limit).await {
             Ok(due) => {
@@ -329,7 +339,7 @@ impl Desk {
     /// A webhook that failed is due then, which the store knows already.
     pub(super) async fn retry_at(&self, slot: &Slot, at: Micros) {
         match &self.options.queue {
-            None => self.due_at(at),
+            None => self.due_at(at.saturating_add(GRAIN - at.rem_euclid(GRAIN))),
             // If that fails, it is found in the store.
             Some(queue) => drop(queue.later(slot, at).await),
         }
@@ -345,11 +355,18 @@ impl Desk {
     }
 
     fn due_at(&self, at: Micros) {
-        let mut next = self.next.lock();
-        if at < *next {
-            *next = at;
+        let mut due = self.due.lock();
+        if due.insert(at) && due.first() == Some(&at) {
             self.woken.notify_one();
         }
+        if due.len() > MOST_KNOWN {
+            due.pop_last();
+        }
+    }
+
+    /// The next moment at which a webhook is due, as far as is known here.
+    fn next_due(&self) -> Micros {
+        self.due.lock().first().copied().unwrap_or(WAITING)
     }
 
     async fn count(&self) {

@@ -1,5 +1,7 @@
 //! What was registered: checked, kept, and shown again without its secrets.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use nuncio_protocol::{AuthenticationInfo, Error, PushId, TaskId, TaskPushNotificationConfig, Violation, codec};
 use serde::{Deserialize, Serialize};
@@ -7,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::PushOptions;
 use super::keyring::{Context, Keyring, Sealed};
 use super::sign::{self, Notice};
+use super::tone::Tone;
 use crate::call::{Call, Version};
 use crate::store::PushConfig;
 
@@ -36,6 +39,9 @@ pub(crate) struct Hook {
     /// Whether the token goes out as a bearer token.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     token_as_bearer: bool,
+    /// Whether `bearer` and `basic` are the schemes of HTTP, whose form is given to what was registered.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) known_schemes: bool,
     /// [`Secrets`], sealed.
     #[serde(skip_serializing_if = "Option::is_none")]
     sealed: Option<String>,
@@ -100,6 +106,7 @@ impl Hook {
             scheme: config.authentication.as_ref().map(|_| authentication.scheme),
             traceparent: call.traceparent.as_deref().map(Into::into),
             token_as_bearer,
+            known_schemes: false,
             sealed: None,
         };
         let secrets = if secrets.is_empty() { String::new() } else { text(&secrets) };
@@ -183,14 +190,34 @@ impl Hook {
         format!("{}:{}", url.host().unwrap_or_default(), url.port_u16().unwrap_or(port)).to_ascii_lowercase()
     }
 
+    fn authorization(&self, credentials: &str) -> String {
+        // Without a scheme, credentials are what they nearly always are.
+        let scheme = self.scheme.as_deref().filter(|scheme| !scheme.is_empty()).unwrap_or("Bearer");
+        let is = |name: &str| self.known_schemes && scheme.eq_ignore_ascii_case(name);
+        if is("Bearer") {
+            return format!("Bearer {credentials}");
+        }
+        if is("Basic") {
+            // What is encoded already has no colon.
+            let is_plain = credentials.contains(':');
+            let encoded = if is_plain { STANDARD.encode(credentials) } else { credentials.to_owned() };
+            return format!("Basic {encoded}");
+        }
+        format!("{scheme} {credentials}")
+    }
+
     /// The headers that are the same for every event.
     pub(super) fn headers(
         &self,
         id: &PushId,
         version: Version,
+        tone: Option<Tone>,
         keyring: Option<&Keyring>,
     ) -> Result<HeaderMap, String> {
-        let Secrets { token, credentials } = self.secrets(id, keyring)?;
+        let Secrets { mut token, credentials } = self.secrets(id, keyring)?;
+        if token.is_empty() && tone.is_some_and(Tone::has_one_secret) {
+            token.clone_from(&credentials);
+        }
         let mut headers = HeaderMap::new();
         let media = match version {
             Version::V1 => "application/a2a+json",
@@ -208,12 +235,10 @@ impl Hook {
             secret(TOKEN, &token)?;
             secret(X_TOKEN, &token)?;
         }
-        // Without a scheme, credentials are what they nearly always are.
-        let scheme = self.scheme.as_deref().filter(|scheme| !scheme.is_empty()).unwrap_or("Bearer");
         if self.token_as_bearer && !token.is_empty() {
             secret(header::AUTHORIZATION, &format!("Bearer {token}"))?;
         } else if !credentials.is_empty() {
-            secret(header::AUTHORIZATION, &format!("{scheme} {credentials}"))?;
+            secret(header::AUTHORIZATION, &self.authorization(&credentials))?;
         }
         if let Some(trace) = self.traceparent.as_deref().and_then(|trace| HeaderValue::from_str(trace).ok()) {
             headers.insert(TRACEPARENT, trace);

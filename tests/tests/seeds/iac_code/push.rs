@@ -3,6 +3,7 @@
 use nuncio_tests::{Server, Value, id, json};
 
 use super::{post, serve};
+use crate::receiver::Receiver;
 use crate::run::Shell;
 
 fn pushing() -> Server {
@@ -64,6 +65,28 @@ async fn callback_urls_are_checked() {
     ] {
         let refused = create(&server, &task, url).await;
         assert_eq!(refused["error"]["code"], -32602, "{url}: {refused}");
+    }
+}
+
+/// The schemes are those of HTTP, in any case; name and password are encoded here.
+#[tokio::test]
+async fn credentials_go_out_in_the_form_of_their_scheme() {
+    let here = "profile: iac-code\npush-notifications: true\npush-allowed-cidrs: [127.0.0.0/8]";
+    let (server, receiver) = (Server::configured(here), Receiver::start().await);
+    for (path, scheme, credentials, sent) in [
+        ("/bearer", "bearer", "callback-token", "Bearer callback-token"),
+        ("/plain", "basic", "user:pass", "Basic dXNlcjpwYXNz"),
+        ("/encoded", "Basic", "dXNlcjpwYXNz", "Basic dXNlcjpwYXNz"),
+        ("/other", "custom", "a:b", "custom a:b"),
+    ] {
+        let task = server.send("hello").await;
+        let authentication = json!({ "scheme": scheme, "credentials": credentials });
+        let hook = json!({ "taskId": task["id"], "url": receiver.url(&path[1..]), "authentication": authentication });
+        let made = server.rpc("CreateTaskPushNotificationConfig", hook).await;
+        assert_eq!(made["result"]["authentication"]["scheme"], scheme, "{made}");
+        let posts = receiver.until(path, |posts| posts.iter().any(|post| post.path.ends_with(path))).await;
+        let post = posts.iter().find(|post| post.path.ends_with(path)).unwrap();
+        assert_eq!(post.headers["authorization"], sent);
     }
 }
 

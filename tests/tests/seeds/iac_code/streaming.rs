@@ -109,6 +109,11 @@ async fn permissions_can_be_asked_for() {
         "toolUseId": input["toolUseId"], "decision": "allow_once",
     });
     answer["message"]["parts"] = json!([{ "data": decision, "mediaType": "application/json" }]);
+    let mut elsewhere = answer.clone();
+    elsewhere["message"]["parts"][0]["data"]["requestTaskId"] = "another".into();
+    let refused = server.rpc("SendMessage", elsewhere).await["error"].clone();
+    let text = "Permission response taskId does not match requestTaskId.";
+    assert_eq!((&refused["code"], &refused["message"]), (&json!(-32602), &json!(text)));
     let done = server.send_params(answer).await;
     assert_eq!((state(&done), said(&done).contains("approved")), ("INPUT_REQUIRED", true), "{done}");
 }
@@ -160,6 +165,9 @@ async fn less_can_be_shown() {
     let told = metadata(&all);
     assert_eq!(told[1]["tool"]["inputSummary"]["fields"], json!({ "path": { "type": "string" } }));
     assert_eq!(told[2]["tool"]["result"], "wrote [PATH]");
+    let server = serve("safe-mode: true");
+    let asked = server.send("ask Is it in /srv/app/x.tf?").await;
+    assert!(asked["status"]["message"]["parts"][0]["text"] == "Is it in [PATH]?", "{asked}");
 }
 
 /// 000:256-257, 002:161-164.

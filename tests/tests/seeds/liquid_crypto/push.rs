@@ -1,6 +1,6 @@
 //! Lines 91 to 98 and 417 to 451: webhooks.
 
-use nuncio_tests::{Value, json};
+use nuncio_tests::{Stage, Value, json};
 
 use super::{call, sent, serve_in};
 use crate::receiver::Receiver;
@@ -43,6 +43,22 @@ async fn a_webhook_gets_the_body_of_the_document() {
     );
     assert_eq!(posts[0].headers["content-type"], "application/json");
     assert_eq!(posts[0].headers["x-a2a-notification-token"], "t");
+}
+
+/// One artifact tells of all: the answer and the files.
+#[tokio::test]
+async fn what_a_turn_made_beside_its_answer_is_told_with_it() {
+    let command = json!([nuncio_tests::fake("acp.py"), ""]);
+    let stage = Stage::new_in("acp", &command, "profile: liquid-crypto\nstore: memory", &HERE);
+    let receiver = Receiver::start().await;
+    let done = sent(&stage.server, "tools").await;
+    let params = json!({ "taskId": done["id"], "pushNotificationConfig": { "url": receiver.url("x") } });
+    call(&stage.server, "SetTaskPushNotificationConfig", params).await;
+    let posts = receiver.until_over().await;
+    let (told, made) = (&posts[0].body["artifact"], done["artifacts"].as_array().unwrap());
+    let parts: Vec<&Value> = made.iter().flat_map(|one| one["parts"].as_array().unwrap()).collect();
+    assert!(made.len() > 1, "an answer and a picture: {done}");
+    assert_eq!((&told["artifactId"], &told["parts"]), (&made[0]["artifactId"], &json!(parts)));
 }
 
 #[tokio::test]

@@ -36,6 +36,30 @@ async fn a_webhook_is_set_found_listed_and_deleted() {
     assert_eq!(listed["result"], json!([]));
 }
 
+/// There is one place for a webhook, which may be empty.
+#[tokio::test]
+async fn a_webhook_is_found_and_deleted_by_its_task_alone() {
+    let server = serve_in("", &HERE);
+    let task = sent(&server, "ask what?").await;
+    let (named, url) = (json!({ "id": task["id"] }), "http://127.0.0.1:8999/callback/abc");
+    for config in [json!({ "url": url }), json!({ "url": url, "id": "mine" })] {
+        let set = set(&server, &task, config).await["result"].clone();
+        let found = call(&server, "tasks/pushNotificationConfig/get", named.clone()).await;
+        assert_eq!(found["result"], set);
+        for _ in 0..2 {
+            let gone = call(&server, "tasks/pushNotificationConfig/delete", named.clone()).await;
+            assert_eq!(gone.get("result"), Some(&Value::Null), "{gone}");
+            let none = call(&server, "tasks/pushNotificationConfig/get", named.clone()).await;
+            assert_eq!(none.get("result"), Some(&Value::Null), "{none}");
+        }
+    }
+    for method in ["get", "delete"] {
+        let method = format!("tasks/pushNotificationConfig/{method}");
+        let missing = call(&server, &method, json!({ "id": "nobody" })).await;
+        assert_eq!(missing["error"]["message"], "Task not found: nobody");
+    }
+}
+
 #[tokio::test]
 async fn both_shapes_of_tokens_become_bearer_tokens_and_the_plain_one_wins() {
     let (server, receiver) = (serve_in("", &HERE), Receiver::start().await);
@@ -44,6 +68,7 @@ async fn both_shapes_of_tokens_become_bearer_tokens_and_the_plain_one_wins() {
         ("plain", json!({ "token": "A" }), Some("Bearer A")),
         ("structured", json!({ "authentication": structured }), Some("Bearer B")),
         ("both", json!({ "token": "A", "authentication": structured }), Some("Bearer A")),
+        ("others", json!({ "authentication": { "schemes": ["Basic"], "credentials": "B" } }), Some("Bearer B")),
         ("neither", json!({}), None),
     ] {
         config["url"] = receiver.url(path).into();
@@ -53,7 +78,7 @@ async fn both_shapes_of_tokens_become_bearer_tokens_and_the_plain_one_wins() {
         let posts = receiver.until(path, |posts| posts.iter().any(|post| post.path == path)).await;
         let post = posts.iter().find(|post| post.path == path).unwrap();
         assert_eq!(post.headers.get("authorization").map(String::as_str), bearer, "{path}");
-        let plain = bearer.filter(|_| path != "structured").map(|_| "A");
+        let plain = bearer.and_then(|bearer| bearer.strip_prefix("Bearer "));
         assert_eq!(post.headers.get("x-a2a-notification-token").map(String::as_str), plain, "{path}");
     }
 }
@@ -70,6 +95,22 @@ async fn a_task_that_is_over_is_told_at_once_with_what_it_made() {
     let artifact = &body["artifact"];
     assert_eq!((&artifact["append"], &artifact["lastChunk"]), (&json!(false), &json!(true)));
     assert_eq!(artifact["parts"], done["artifacts"][0]["parts"]);
+}
+
+/// One artifact tells of all: the answer, the files, the bill.
+#[tokio::test]
+async fn what_a_turn_made_beside_its_answer_is_told_with_it() {
+    let command = json!([nuncio_tests::fake("acp.py"), ""]);
+    let stage = Stage::new_in("acp", &command, "profile: proto-agent\nstore: memory", &HERE);
+    let (server, receiver) = (&stage.server, Receiver::start().await);
+    let done = sent(server, "tools").await;
+    set(server, &done, json!({ "url": receiver.url("x") })).await;
+    let posts = receiver.until_over().await;
+    let (told, made) = (&posts[0].body["artifact"], done["artifacts"].as_array().unwrap());
+    let answer = made.iter().find(|one| one["parts"][0]["kind"] == "text").unwrap();
+    assert_eq!((told["parts"].as_array().unwrap().len(), &told["artifactId"]), (3, &answer["artifactId"]), "{told}");
+    assert!(told["parts"][0]["text"].as_str().unwrap().ends_with("All done"), "{told}");
+    assert_eq!((&told["parts"][1]["kind"], &told["parts"][2]["kind"]), (&json!("file"), &json!("data")), "{told}");
 }
 
 fn is_final(post: &Post) -> bool {

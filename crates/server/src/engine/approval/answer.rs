@@ -14,7 +14,8 @@ pub(super) fn read(message: &Message, id: &str, digest: &str, approval: &Approva
     }
     if let Some((data, said)) = data(message) {
         let same_digest = data["digest"].as_str().is_none_or(|other| other == digest);
-        let decision = (name(data) == Some(id) && same_digest).then(|| word(said, approval))??;
+        let is_meant = name(data) == Some(id) && same_digest && is_here(data, message, approval);
+        let decision = is_meant.then(|| word(said, approval))??;
         return Some(Decision { reason: data["reason"].as_str().map(str::to_owned), ..decision });
     }
     word(&message.text(), approval)
@@ -43,6 +44,12 @@ fn name(data: &Value) -> Option<&str> {
 
 fn decided(said: &Value) -> Option<&Vec<Value>> {
     said["approvals"].as_array().filter(|_| said["type"] == "tool_approval_response")
+}
+
+/// Whether a data part that names a task or a call names these.
+fn is_here(data: &Value, message: &Message, approval: &Approval) -> bool {
+    let is = |key: &str, own: &str| data[key].as_str().is_none_or(|named| named == own);
+    is("requestTaskId", message.task_id.as_str()) && is("toolUseId", &approval.call)
 }
 
 fn hitl(said: &Value, id: &str, approval: &Approval) -> Option<Decision> {
@@ -98,8 +105,10 @@ mod tests {
     }
 
     fn data(value: Value) -> Option<bool> {
-        let message = Message::from_agent(vec![Part::from(Content::Data(value))]);
-        read(&message, "id", "d", &approval()).map(|decision| decision.approved)
+        let parts = vec![Part::from(Content::Data(value))];
+        let message = Message { task_id: "task".into(), ..Message::from_agent(parts) };
+        let approval = Approval { call: "call".into(), ..approval() };
+        read(&message, "id", "d", &approval).map(|decision| decision.approved)
     }
 
     #[test]
@@ -119,6 +128,12 @@ mod tests {
         assert_eq!(data(json!({ "inputId": "other", "kind": "permission", "decision": "allow_once" })), None);
         assert_eq!(data(json!({ "id": "other", "decision": "approve" })), None);
         assert_eq!(data(json!({ "id": "id", "decision": "approve", "digest": "other" })), None);
+        for (task, call, decides) in
+            [("task", "call", Some(true)), ("other", "call", None), ("task", "other", None), ("", "call", None)]
+        {
+            let said = json!({ "inputId": "id", "requestTaskId": task, "toolUseId": call, "decision": "allow_once" });
+            assert_eq!(data(said), decides, "{task} {call}");
+        }
     }
 
     #[test]
