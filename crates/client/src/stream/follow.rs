@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use nuncio_protocol::{ErrorKind, GetTaskRequest, StreamResponse, TaskId, TaskState};
+use nuncio_protocol::{ErrorKind, GetTaskRequest, StreamResponse, Task, TaskId, TaskState, TaskStatusUpdateEvent};
 
 use super::known::Known;
 use super::{Event, Origin};
@@ -61,6 +61,10 @@ pub(super) struct Follow {
     numbered: bool,
     /// The number after which the present connection was asked to go on.
     after: Option<u64>,
+    /// Whether nothing has come over the present connection.
+    silent: bool,
+    /// Whether what is known begins in the middle of the task.
+    partial: bool,
     /// Whether the next event is the first of a connection that replaces a lost one.
     resumed: bool,
     standing: Standing,
@@ -86,6 +90,8 @@ impl Follow {
             last,
             numbered: true,
             after: last,
+            silent: true,
+            partial: last.is_some_and(|last| last > 0),
             resumed: false,
             standing: Standing::Open,
             failures: 0,
@@ -149,7 +155,14 @@ impl Follow {
         };
         match next {
             Ok(Some(event)) => self.accept(event),
-            Ok(None) => self.closed(None),
+            Ok(None) => {
+                let quiet = self.silent && self.after.is_some() && self.standing == Standing::Open;
+                self.closed(None);
+                if quiet {
+                    // As a rule nothing came after that event because the task is over.
+                    self.look_behind().await;
+                }
+            }
             // Whatever breaks behind the last event does not matter.
             Err(_) if self.standing == Standing::Over => self.end = Some(End::Well),
             Err(error) if is_loss(&error) => self.closed(Some(error)),
@@ -162,16 +175,35 @@ impl Follow {
 
     /// Asks for a task that says nothing. Only if it is over is that used: events may be on their way.
     async fn look(&mut self) {
-        let Some(id) = self.task.clone() else { return };
-        let looked = self.client.get(GetTaskRequest { id, ..Default::default() }).await;
-        if let Some(task) = looked.ok().filter(|task| task.status.state.is_terminal()) {
+        if let Some(task) = self.over().await {
             self.catch_up(task, None);
             self.source = Source::Lost;
             self.end_of_look();
         }
     }
 
+    /// The same where the server says that nothing came after the last event. Of a task whose beginning was not
+    /// asked for, only the status is passed on: whoever follows it has the rest.
+    async fn look_behind(&mut self) {
+        let Some(task) = self.over().await else { return };
+        if self.partial {
+            let Task { id, context_id, status, .. } = task;
+            let update = TaskStatusUpdateEvent { task_id: id, context_id, status, ..Default::default() };
+            self.pass_on(vec![Event { seq: None, response: StreamResponse::StatusUpdate(update) }]);
+        } else {
+            self.catch_up(task, None);
+        }
+        self.end_of_look();
+    }
+
+    /// The task, if it is over.
+    async fn over(&self) -> Option<Task> {
+        let request = GetTaskRequest { id: self.task.clone()?, ..Default::default() };
+        self.client.get(request).await.ok().filter(|task| task.status.state.is_terminal())
+    }
+
     fn accept(&mut self, event: Event) {
+        self.silent = false;
         let first = std::mem::take(&mut self.resumed);
         let old = matches!((event.seq, self.after), (Some(seq), Some(after)) if seq <= after);
         let snapshot = matches!(&event.response, StreamResponse::Task(task)
@@ -212,7 +244,7 @@ impl Follow {
     }
 
     /// Passes on what a look at the whole task adds.
-    fn catch_up(&mut self, task: nuncio_protocol::Task, seq: Option<u64>) {
+    fn catch_up(&mut self, task: Task, seq: Option<u64>) {
         let missed = self.known.catch_up(task);
         if !missed.is_empty() {
             self.failures = 0;
@@ -275,6 +307,7 @@ impl Follow {
             Ok(feed) => {
                 self.source = Source::Feed(feed);
                 self.after = self.last;
+                self.silent = true;
                 self.resumed = self.task.is_some();
             }
             Err(error) if self.task.is_some() && is_refusal(&error) => self.refused(&error),

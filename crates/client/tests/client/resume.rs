@@ -358,6 +358,20 @@ async fn a_subscription_to_a_task_that_is_over() {
 }
 
 #[tokio::test]
+async fn a_subscription_behind_the_last_event_ends_at_once_and_repeats_nothing() {
+    let server = Server::start(|seen, _| match seen.rpc() {
+        "GetTask" => seen.result(&with_text("COMPLETED", "all of it")),
+        _ => Answer::events(vec![]),
+    })
+    .await;
+    let stream = server.client().subscribe("T1".into(), Some(7)).await.unwrap();
+    let (events, error) = collect(stream).await;
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(events, ["Completed"]);
+    assert_eq!(server.calls(), ["SubscribeToTask after 7", "GetTask"]);
+}
+
+#[tokio::test]
 async fn whoever_follows_a_task_that_waits_sees_it_go_on() {
     let server = Server::start(|seen, n| match n {
         0 => Answer::events(vec![seen.event(Some(1), &json!({"task": task("INPUT_REQUIRED")})), Step::Break]),
