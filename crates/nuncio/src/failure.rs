@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::config::masked;
+use crate::output::tell;
 
 /// What kind of failure it is. The number is the exit code, and part of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl Failure {
     /// Tells the person on stderr.
     pub(crate) fn report(&self) {
         for message in &self.messages {
-            eprintln!("error: {}", masked(message));
+            tell(&format!("error: {}\n", masked(message)));
         }
     }
 

@@ -1,10 +1,11 @@
 //! The log: text for people at a terminal, JSON lines for machines, always on stderr.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 
 use tracing_subscriber::EnvFilter;
 
 use crate::config::LogFormat;
+use crate::output::tell;
 
 /// Starts the log. `RUST_LOG` decides the level if it is set, `--debug` otherwise.
 pub(crate) fn init(format: LogFormat, debug: bool) {
@@ -12,7 +13,7 @@ pub(crate) fn init(format: LogFormat, debug: bool) {
     let level = if debug { "debug,tokio_postgres=info" } else { "info" };
     let filter = match std::env::var("RUST_LOG") {
         Ok(directives) if !directives.is_empty() => EnvFilter::try_new(&directives).unwrap_or_else(|error| {
-            eprintln!("warning: RUST_LOG is not understood, using `{level}`: {error}");
+            tell(&format!("warning: RUST_LOG is not understood, using `{level}`: {error}\n"));
             EnvFilter::new(level)
         }),
         _ => EnvFilter::new(level),
@@ -20,7 +21,8 @@ pub(crate) fn init(format: LogFormat, debug: bool) {
     let terminal = io::stderr().is_terminal();
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(|| Talk)
+        .log_internal_errors(false)
         .with_ansi(terminal && std::env::var_os("NO_COLOR").is_none());
     let text = match format {
         LogFormat::Auto => terminal,
@@ -37,4 +39,18 @@ pub(crate) fn init(format: LogFormat, debug: bool) {
         let what = panic.payload_as_str().unwrap_or("no message");
         tracing::error!(what, place, "something panicked");
     }));
+}
+
+/// stderr that takes everything: a server goes on when its log cannot be written.
+struct Talk;
+
+impl Write for Talk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = io::stderr().write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

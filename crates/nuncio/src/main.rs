@@ -1,5 +1,8 @@
 //! The `nuncio` command: reads the command line, sets up the log, and hands over to a command.
 
+// They panic where nobody listens; see `output`.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod cli;
 mod commands;
 mod config;
@@ -25,7 +28,7 @@ fn main() -> ExitCode {
             // Help and version go to stdout with code 0, mistakes to stderr with code 2.
             let text = error.render().to_string();
             match config::masked(&text) {
-                masked if masked != text => eprint!("{masked}"),
+                masked if masked != text => output::tell(&masked),
                 _ => _ = error.print(),
             }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));

@@ -1,11 +1,11 @@
 //! The answer on stdout, all talk on stderr, and a sign of life while nothing happens.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use super::{Cleaner, Paint, clean, colours, is_dumb};
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{print_on, tell};
 
 /// Waits shorter than this show nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -27,6 +27,8 @@ pub(crate) struct Screen {
     /// Whether a spinner can be drawn.
     spins: bool,
     colours: bool,
+    /// Whether whoever reads the answer has left.
+    is_left: bool,
     cleaner: Cleaner,
     thoughts: Cleaner,
     line: Line,
@@ -46,6 +48,7 @@ impl Screen {
             shown: io::stdout().is_terminal(),
             spins: io::stderr().is_terminal() && !is_dumb(),
             colours: colours(&io::stderr()),
+            is_left: false,
             cleaner: Cleaner::default(),
             thoughts: Cleaner::default(),
             line: Line::Empty,
@@ -64,7 +67,7 @@ impl Screen {
         let Some(last) = text.chars().last() else { return Ok(()) };
         self.erase();
         self.end_thinking();
-        print(text)?;
+        self.is_left |= !print_on(text)?;
         self.midline = last != '\n';
         if self.shown {
             self.line = if self.midline { Line::Answer } else { Line::Empty };
@@ -79,12 +82,17 @@ impl Screen {
             return Ok(());
         }
         self.erase();
-        print("\n")?;
+        self.is_left |= !print_on("\n")?;
         self.midline = false;
         if self.line == Line::Answer {
             self.line = Line::Empty;
         }
         Ok(())
+    }
+
+    /// Whether nobody reads the answer any more: what follows is for nobody.
+    pub(crate) fn is_left(&self) -> bool {
+        self.is_left
     }
 
     /// A line about what happens.
@@ -188,10 +196,4 @@ impl Screen {
     fn moved(&mut self) {
         self.last = Instant::now();
     }
-}
-
-/// Talk that nobody can hear is no failure.
-fn tell(text: &str) {
-    let mut stderr = io::stderr().lock();
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }

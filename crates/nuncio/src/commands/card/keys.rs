@@ -12,6 +12,7 @@ use super::print_json;
 use crate::cli::ServeArgs;
 use crate::config::{self, signing::read_key};
 use crate::failure::{Failure, Kind};
+use crate::output::tell;
 
 /// The keys of the command line.
 pub(super) fn read(args: &KeyArgs) -> Result<Vec<SigningKey>, Failure> {
@@ -35,7 +36,10 @@ pub(super) fn generate(args: &KeygenArgs) -> Result<(), Failure> {
     let unwritable = |error| Failure::new(Kind::Usage, format!("cannot write `{path}`: {error}"));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&args.out).map_err(unwritable)?;
     file.write_all(pem.as_bytes()).map_err(unwritable)?;
-    eprintln!("The private key is in {path}. Sign with it: --key {}={path}, or `signing-keys` in the file.", key.kid());
+    tell(&format!(
+        "The private key is in {path}. Sign with it: --key {}={path}, or `signing-keys` in the file.\n",
+        key.kid()
+    ));
     print_json(&key.public_jwk())
 }
 

@@ -6,7 +6,7 @@ use nuncio_protocol::lint::{Finding, Level, lint};
 use super::args::{CardOutput, LintArgs};
 use super::{print_json, source};
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{print, tell};
 use crate::terminal::one_line;
 
 pub(super) async fn run(args: &LintArgs) -> Result<(), Failure> {
@@ -30,7 +30,7 @@ pub(super) async fn run(args: &LintArgs) -> Result<(), Failure> {
     if errors > 0 || (args.strict && warnings > 0) {
         return Err(Failure::failed(format!("{errors} error(s) and {warnings} warning(s)")));
     }
-    eprintln!("No errors, {warnings} warning(s).");
+    tell(&format!("No errors, {warnings} warning(s).\n"));
     Ok(())
 }
 

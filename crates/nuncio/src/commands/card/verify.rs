@@ -8,7 +8,7 @@ use super::args::{CardOutput, VerifyArgs};
 use super::{print_json, source};
 use crate::commands::client::connect::failure;
 use crate::failure::{Failure, Kind};
-use crate::output::print;
+use crate::output::{print, tell};
 use crate::terminal::one_line;
 
 /// Prints what the signatures are worth. Anything but a verified card is a failure.
@@ -38,7 +38,7 @@ pub(super) async fn run(args: &VerifyArgs) -> Result<(), Failure> {
     if let Verdict::Verified { uncovered, .. } = &verdict {
         if !uncovered.is_empty() {
             let names: Vec<String> = uncovered.iter().map(|name| one_line(name)).collect();
-            eprintln!("Nobody vouches for these members: {}.", names.join(", "));
+            tell(&format!("Nobody vouches for these members: {}.\n", names.join(", ")));
         }
         return Ok(());
     }

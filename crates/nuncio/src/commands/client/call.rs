@@ -130,6 +130,9 @@ impl Call<'_> {
         let mut key = key.map(str::to_owned);
         loop {
             self.turn(message, key.take()).await?;
+            if self.is_left() {
+                return Ok(());
+            }
             let Some(question) = self.question().filter(|_| self.interactive) else { break };
             let Some(parts) = self.ask(&question).await? else { break };
             message = Message::from_user(parts);
@@ -144,6 +147,11 @@ impl Call<'_> {
             () = keyboard.interrupt() => None,
         };
         done.unwrap_or_else(|| Err(self.left()))
+    }
+
+    /// Whether nobody wants any more of the answer. The task goes on.
+    fn is_left(&self) -> bool {
+        self.screen.is_left() && self.settings.save.is_none()
     }
 
     /// What the agent waits for, if it does.
@@ -164,7 +172,7 @@ impl Call<'_> {
         while let Some(response) = self.next(&mut events).await? {
             self.show(&response)?;
             self.remember(response);
-            if self.status.state.is_interrupted() {
+            if self.is_left() || self.status.state.is_interrupted() {
                 break;
             }
         }

@@ -6,7 +6,7 @@ use super::connect::{Agent, Card, connect, failure};
 use super::settings::Settings;
 use super::{print_json, show};
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{print, tell};
 use crate::terminal::one_line;
 
 /// Prints the card of an agent.
@@ -15,7 +15,7 @@ pub(crate) async fn discover(settings: &Settings) -> Result<(), Failure> {
     let card = client.card().ok_or_else(|| Failure::failed("the agent has no card"))?;
     print_card(settings, card)?;
     if let Some(verdict) = client.signature() {
-        eprintln!("Signature: {}.", one_line(&verdict.to_string()));
+        tell(&format!("Signature: {}.\n", one_line(&verdict.to_string())));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::tasks::next_page;
 use super::{print_json, show};
 use crate::config::Secret;
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{print, tell};
 
 /// Registers a webhook.
 pub(crate) async fn create(settings: &Settings) -> Result<(), Failure> {
@@ -49,7 +49,7 @@ pub(crate) async fn delete(settings: &Settings) -> Result<(), Failure> {
     if settings.is_json() {
         return print_json(&json!({}));
     }
-    eprintln!("Webhook {id} of task {task} is gone.");
+    tell(&format!("Webhook {id} of task {task} is gone.\n"));
     Ok(())
 }
 
@@ -68,12 +68,12 @@ pub(crate) async fn list(settings: &Settings) -> Result<(), Failure> {
         return print_json(&page);
     }
     if page.configs.is_empty() {
-        eprintln!("Task {task} has no webhooks.");
+        tell(&format!("Task {task} has no webhooks.\n"));
         return Ok(());
     }
     print(&show::webhooks(&page.configs))?;
     if !page.next_page_token.is_empty() {
-        eprintln!("Next page: {}", next_page(settings, &address, "push-config-list", &page.next_page_token));
+        tell(&format!("Next page: {}\n", next_page(settings, &address, "push-config-list", &page.next_page_token)));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::routes::choose::{Wish, choose};
 use super::routes::{Route, saved};
 use super::settings::Settings;
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{print, tell};
 use crate::terminal::{Cell, Table, colours, width};
 
 /// Runs the command.
@@ -25,7 +25,7 @@ pub(crate) fn run(settings: &Settings, save: bool) -> Result<(), Failure> {
     }
     let chosen = choose(&all, &wish).map_err(Failure::failed)?;
     show(settings, std::slice::from_ref(chosen.route))?;
-    eprintln!("Route {} is taken: {}.", chosen.route.name, chosen.why);
+    tell(&format!("Route {} is taken: {}.\n", chosen.route.name, chosen.why));
     Ok(())
 }
 
@@ -36,7 +36,7 @@ fn save(settings: &Settings) -> Result<(), Failure> {
     let folder = state_dir(settings)
         .ok_or_else(|| Failure::usage(vec!["--route-state-dir is required with --save-routes.".into()]))?;
     let path = saved::save(&folder, &settings.routes)?;
-    eprintln!("Saved {} in {}.", count(settings.routes.len()), path.display());
+    tell(&format!("Saved {} in {}.\n", count(settings.routes.len()), path.display()));
     Ok(())
 }
 

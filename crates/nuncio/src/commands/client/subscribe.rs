@@ -27,6 +27,9 @@ pub(crate) async fn run(settings: &Settings, after: Option<u64>) -> Result<(), F
     let follow = async {
         while let Some(event) = events.next().await {
             followed.event(settings, event.map_err(failure)?.response, &again, id)?;
+            if followed.screen.is_left() {
+                break;
+            }
         }
         Ok(())
     };
@@ -103,6 +106,9 @@ impl Followed {
     }
 
     fn verdict(&self) -> Result<(), Failure> {
+        if self.screen.is_left() {
+            return Ok(());
+        }
         let Some(end) = bad_end(self.status.state) else { return Ok(()) };
         let said = self.status.message.as_ref().map(Message::text).unwrap_or_default();
         let words = if said.is_empty() { String::new() } else { format!(": {}", one_line(&said)) };

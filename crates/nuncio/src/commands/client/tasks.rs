@@ -8,7 +8,7 @@ use super::kinds::state_name;
 use super::settings::Settings;
 use super::{print_json, show};
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{print, tell};
 
 /// Prints a task.
 pub(crate) async fn get(settings: &Settings) -> Result<(), Failure> {
@@ -56,14 +56,14 @@ pub(crate) async fn list(settings: &Settings) -> Result<(), Failure> {
         return print_json(&page);
     }
     if page.tasks.is_empty() {
-        eprintln!("No A2A tasks found.");
+        tell("No A2A tasks found.\n");
         return Ok(());
     }
     print(&show::tasks(&page.tasks))?;
     let total = usize::try_from(page.total_size).unwrap_or_default().max(page.tasks.len());
-    eprintln!("Showing {} of {total} tasks.", page.tasks.len());
+    tell(&format!("Showing {} of {total} tasks.\n", page.tasks.len()));
     if !page.next_page_token.is_empty() {
-        eprintln!("Next page: {}", next_page(settings, &address, "task-list", &page.next_page_token));
+        tell(&format!("Next page: {}\n", next_page(settings, &address, "task-list", &page.next_page_token)));
     }
     Ok(())
 }

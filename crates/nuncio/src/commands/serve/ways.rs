@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use super::{agents, door};
 use crate::config::{self, Config, Transport};
 use crate::failure::Failure;
+use crate::output::tell;
 
 /// Opens all that the configuration asks for.
 pub(super) async fn open(config: &Config, store: &dyn Store) -> Result<Listeners, Failure> {
@@ -25,7 +26,7 @@ pub(super) async fn open(config: &Config, store: &dyn Store) -> Result<Listeners
     }
     if config.serves(Transport::Stdio) {
         if std::io::stdin().is_terminal() {
-            eprintln!("stdin is a terminal: type one JSON-RPC request per line, and Ctrl-D to end");
+            tell("stdin is a terminal: type one JSON-RPC request per line, and Ctrl-D to end\n");
         }
         listeners.stdio = Some(Stdio { trusted: config.trust_local });
     }
@@ -72,9 +73,12 @@ fn redis(config: &Config, store: &dyn Store) -> Result<Option<Streams>, Failure>
         concurrent: usize::try_from(config.max_streams).unwrap_or(usize::MAX),
         ..usual
     };
-    // What is wrong with it may quote it, with its password.
-    let unusable = |_| Failure::usage(vec!["redis-url: not the URL of a Redis server".to_owned()]);
-    Streams::new(options).map(Some).map_err(unusable)
+    Streams::new(options).map(Some).map_err(|_| no_redis_url())
+}
+
+/// What is wrong with the URL is not told: that may quote it, with its password.
+pub(super) fn no_redis_url() -> Failure {
+    Failure::usage(vec!["redis-url: not the URL of a Redis server".to_owned()])
 }
 
 async fn port(host: &str, port: u16) -> Result<TcpListener, Failure> {
@@ -102,7 +106,8 @@ pub(super) fn announce(config: &Config, address: Option<SocketAddr>) {
     let card = http.as_ref().map(|url| format!("{url}/.well-known/agent-card.json"));
     if !std::io::stderr().is_terminal() && config.log != config::LogFormat::Text {
         let address = address.map(tracing::field::display);
-        tracing::info!(address, card, socket, store, access, "listening");
+        let agent = agents::describe(config);
+        tracing::info!(address, card, socket, agent, store, access, "listening");
         return;
     }
     let mut lines = vec![format!("nuncio {} is listening\n", env!("CARGO_PKG_VERSION"))];
@@ -123,5 +128,5 @@ pub(super) fn announce(config: &Config, address: Option<SocketAddr>) {
         let token = if config.callers.is_empty() { "" } else { " --token <TOKEN>" };
         lines.push(format!("\nTry it:\n\n  nuncio client call --url {url}{token} --prompt \"hello\" --stream\n"));
     }
-    eprintln!("{}", lines.join("\n"));
+    tell(&format!("{}\n", lines.join("\n")));
 }
