@@ -227,6 +227,7 @@ fn variables(environment: &Environment, problems: &mut Vec<Problem>) -> Layer {
         for name in std::iter::once(layers::variable(key)).chain(old) {
             match environment.variables.get(&name).filter(|value| !value.is_empty()).map(|value| value.to_str()) {
                 None => {}
+                Some(Some(text)) if key == "transport" && is_of_server(text) => {}
                 Some(Some(text)) => {
                     layer.entry(key).or_insert_with(|| Entry::loose(text, Origin::Environment(name)));
                 }
@@ -237,6 +238,11 @@ fn variables(environment: &Environment, problems: &mut Vec<Problem>) -> Layer {
         }
     }
     layer
+}
+
+/// A server next door may be configured by the same variable; what only a server can be told is not meant here.
+fn is_of_server(transport: &str) -> bool {
+    transport.contains([',', ';']) || transport.trim().eq_ignore_ascii_case("http")
 }
 
 #[cfg(test)]

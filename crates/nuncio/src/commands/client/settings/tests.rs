@@ -82,3 +82,14 @@ fn values_are_read_generously() {
     let metadata = load(&[("metadata", r#"{"a": [1]}"#)], &[], "").unwrap().metadata;
     assert_eq!(metadata["a"][0], 1);
 }
+
+#[test]
+fn what_the_variable_of_the_transport_tells_a_server_is_not_for_clients() {
+    let transport = |value: &str| load(&[], &[("NUNCIO_TRANSPORT", value)], "").map(|settings| settings.transport);
+    for value in ["http", "HTTP", "http,grpc", "stdio; unix"] {
+        assert_eq!(transport(value), Ok(None), "{value}");
+    }
+    assert_eq!(transport("grpc"), Ok(Some(Binding::Grpc)));
+    assert!(transport("carrier-pigeon").is_err());
+    assert!(load(&[("transport", "http")], &[], "").is_err());
+}
