@@ -146,7 +146,7 @@ async fn attempts_are_bounded_and_a_running_server_takes_up_a_replay() {
     let task = server.send_params(with_hook(message("hello"), json!({ "url": receiver.url("") }))).await;
     nuncio_tests::raw::until("all attempts are over", || {
         let dead = push(&server, &["dead", "--output", "json"]).1;
-        dead[0]["delivered"].as_u64().is_some_and(|delivered| delivered > 3)
+        dead[0]["position"].as_u64().is_some_and(|position| position > 3)
     });
     // Three for the first event, and one for each behind it until the receiver answers.
     let ids: Vec<u64> = receiver.posts().iter().map(|post| post.event().1).collect();
@@ -169,7 +169,7 @@ async fn what_waits_can_be_listed() {
         push(&server, &["list", "--output", "json"]).1[0]["failedAttempts"] == json!(1)
     });
     let (_, list, talk) = push(&server, &["list", "--task-id", id(&task), "--output", "json"]);
-    assert_eq!((list[0]["url"].as_str(), &list[0]["delivered"]), (Some(&*receiver.url("x")), &json!(0)), "{talk}");
+    assert_eq!((list[0]["url"].as_str(), &list[0]["position"]), (Some(&*receiver.url("x")), &json!(0)), "{talk}");
     assert!(list[0]["due"].is_string() && list[0]["failingSince"].is_string(), "{talk}");
     let until = std::time::Instant::now() + nuncio_tests::PATIENCE;
     while server.metric("nuncio_push_pending").await < 1.0 {

@@ -89,7 +89,7 @@ fn describe(webhook: &OperatorPush) -> Json {
         "id": config.id.as_str(),
         "url": webhook.url(),
         "version": &*config.version,
-        "delivered": config.acked,
+        "position": config.acked,
         "failedAttempts": config.attempts,
         "failingSince": config.since.map(time),
         "due": config.due.filter(|due| *due != WAITING).map(time),
@@ -108,7 +108,7 @@ fn time(micros: i64) -> String {
 
 fn table(found: &[OperatorPush], which: Which) -> String {
     let head = match which {
-        Which::Open => ["TASK", "WEBHOOK", "URL", "DELIVERED", "FAILED", "DUE", "LAST ERROR"],
+        Which::Open => ["TASK", "WEBHOOK", "URL", "UP TO", "FAILED", "DUE", "LAST ERROR"],
         Which::Dead => ["TASK", "WEBHOOK", "URL", "FIRST", "EVENTS", "AT", "LAST ERROR"],
     };
     let mut rows = vec![head.map(str::to_owned)];

@@ -56,7 +56,10 @@ pub(crate) fn read(prompt: Option<&str>, files: &[String], data: &[String]) -> R
     }
     let mut parts = Vec::new();
     match prompt {
-        Some("-") => parts.push(Part::text(text_of(stdin()?, "stdin")?)),
+        Some("-") => match text_of(stdin()?, "stdin")? {
+            text if text.trim().is_empty() => return Err(usage("there is no prompt on stdin")),
+            text => parts.push(Part::text(text)),
+        },
         Some(text) => parts.push(Part::text(text)),
         None if files.is_empty() && data.is_empty() => {
             return Err(usage("prompt is required. Provide --prompt, or --file or --data."));
