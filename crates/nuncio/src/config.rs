@@ -16,6 +16,7 @@ mod entry;
 mod expand;
 mod keys;
 pub(crate) mod kind;
+mod kind_of_agent;
 pub(crate) mod layers;
 pub(crate) mod list;
 mod nearest;
@@ -116,17 +117,8 @@ struct Inputs<'a> {
 fn resolve(inputs: Inputs<'_>) -> Result<Loaded, Vec<Problem>> {
     let Inputs { mut settings, command, file, environment } = inputs;
     let (mut problems, mut warnings, mut sources) = (Vec::new(), Vec::new(), Sources::new());
-    if let Some(program) = command.first() {
+    if !command.is_empty() {
         settings.push(("command", command.to_vec()));
-        // A command alone says what it is.
-        if !settings.iter().any(|(key, _)| *key == "agent") {
-            settings.push(("agent", vec![AgentKind::of_command(program).name().to_owned()]));
-        }
-    }
-    // So does an address.
-    let names = |name: &str| settings.iter().any(|(key, _)| *key == name);
-    if names("upstream") && !names("agent") {
-        settings.push(("agent", vec![AgentKind::Upstream.name().to_owned()]));
     }
     let mut stack = vec![layers::flags(settings), layers::environment(&environment, &mut problems, &mut warnings)];
     if let Some((path, text)) = file {
@@ -138,6 +130,8 @@ fn resolve(inputs: Inputs<'_>) -> Result<Loaded, Vec<Problem>> {
     profile::add(&mut layers, &environment, &mut problems);
     let config = Config::read(&layers, &mut sources, &mut problems);
     let config = config.map(|mut config| {
+        kind_of_agent::choose(&mut config, &mut sources);
+        kind_of_agent::inherit(&mut config);
         coding_agent::apply(&mut config, &sources, &environment, &mut problems);
         check::check(&mut config, &sources, &mut problems);
         config

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use super::choice::Choice;
 use super::entry::record;
 use super::kind::{Kind, Path, SecretText, Text, fail};
-use super::list::{items, list_or_null};
+use super::list::{Hosts, items, list_or_null};
 use super::node::{Node, Value};
 use super::problem::{Problem, Spot};
 use super::types::{AgentEntry, AgentKind, Skill, Variable};
@@ -131,7 +131,7 @@ impl Kind for Folders {
     }
 
     fn schema(&self) -> Json {
-        json!({"type": "array", "items": {"type": "string"}})
+        Hosts.schema()
     }
 }
 
@@ -165,7 +165,7 @@ impl Kind for Rules {
     }
 
     fn schema(&self) -> Json {
-        json!({"type": "array", "items": {"type": "string"}})
+        Hosts.schema()
     }
 }
 
@@ -320,7 +320,12 @@ fn agent(node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Ag
         let mut text = || Text.read(node, &spot, problems);
         match name {
             "name" => agent.name = text().unwrap_or_default(),
-            "tenant" | "path" => agent.tenant = text().map(|text| text.trim_matches('/').to_owned()),
+            "tenant" | "path" => {
+                agent.tenant = text().map(|text| text.trim_matches('/').to_owned());
+                if agent.tenant.as_ref().is_some_and(|tenant| tenant.contains('/')) {
+                    problems.push(spot.problem("a tenant's name is one step of a path: no `/` in it"));
+                }
+            }
             "description" => agent.description = text(),
             "model" => agent.model = text(),
             "upstream" => agent.upstream = text(),
@@ -341,6 +346,7 @@ fn agent(node: &Node, spot: &Spot<'_>, problems: &mut Vec<Problem>) -> Option<Ag
         (None, None) => AgentKind::Demo,
     };
     agent.kind = kind.unwrap_or_else(guessed);
+    agent.is_bare = kind.is_none() && agent.command.is_empty() && agent.upstream.is_none();
     if problems.len() == before && agent.name.is_empty() {
         problems.push(spot.problem("`name` is missing"));
     }

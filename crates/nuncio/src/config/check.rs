@@ -4,11 +4,11 @@ use nuncio_server::auth::read_secret;
 
 use super::Config;
 use super::address::is_loopback;
-use super::door;
 use super::layers::Sources;
-use super::problem::{Origin, Problem, Source, Spot};
+use super::problem::{Problem, Source, Spot};
 use super::secret::Secret;
 use super::types::{Bus, Caller, NamedToken, PushBackend, TokenSource, Transport};
+use super::{door, kind_of_agent};
 
 /// The keys that decide who may come in.
 const DOOR: [&str; 10] = [
@@ -31,6 +31,7 @@ pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<P
     // A wrong token is one problem, not two.
     let readable = problems.len() == before && DOOR.iter().all(|key| sources.contains_key(key));
     door::rules(config, sources, problems);
+    kind_of_agent::check(config, sources, problems);
     let grpc = config.grpc_host.as_ref().filter(|_| config.has_grpc_port()).map(|host| ("grpc-host", host));
     let ports = config.has_http_port().then_some(("host", &config.host)).into_iter().chain(grpc);
     let open = config.is_open() && !config.allow_open;
@@ -41,6 +42,7 @@ pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<P
         );
         problems.push(spot(sources, key).problem(message));
     }
+    ways(config, sources, problems);
     if config.serves(Transport::Unix) && config.socket_path.is_none() {
         let message = "`unix` needs `socket-path`, such as `/run/user/1000/nuncio.sock`";
         problems.push(spot(sources, "transport").problem(message));
@@ -59,6 +61,30 @@ pub(crate) fn check(config: &mut Config, sources: &Sources, problems: &mut Vec<P
     if config.push_backend == PushBackend::RedisStreams && config.push_redis_url.is_none() {
         let message = "`redis-streams` needs `push-redis-url`, such as `redis://localhost:6379/0`";
         problems.push(spot(sources, "push-backend").problem(message));
+    }
+}
+
+/// Paths of the HTTP port that mean something else.
+const PATHS: [&str; 6] = ["/health", "/ready", "/metrics", "/mcp", "/tasks", "/extendedAgentCard"];
+
+/// Ways in that would stand in each other's way.
+fn ways(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) {
+    let path = config.ws_path.as_str();
+    if PATHS.contains(&path) || ["/.well-known/", "/artifacts/"].iter().any(|taken| path.starts_with(taken)) {
+        let message = format!("`{path}` is the path of something else; choose another, such as `/ws`");
+        problems.push(spot(sources, "ws-path").problem(message));
+    }
+    let port = config.grpc_port.unwrap_or(config.port);
+    let host = config.grpc_host.as_ref().unwrap_or(&config.host);
+    let everywhere = [host, &config.host].iter().any(|host| matches!(host.as_str(), "0.0.0.0" | "::"));
+    let same = port == config.port && port != 0 && (*host == config.host || everywhere);
+    if same && config.has_http_port() && config.has_grpc_port() {
+        let key = if config.grpc_port.is_some() { "grpc-port" } else { "grpc-host" };
+        let message = format!(
+            "{port} is the port of HTTP as well; set `grpc-port` to another, or leave `grpc-host` and `grpc-port` out: \
+             without them, gRPC is on the HTTP port",
+        );
+        problems.push(spot(sources, key).problem(message));
     }
 }
 
@@ -131,7 +157,7 @@ fn single(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) -> Op
         let token = token.map(|source| ("token", source));
         return token.or_else(|| file.map(|source| ("token-file", source)));
     };
-    let rank = |key| sources.get(key).map_or(u8::MAX, |source| rank(&source.origin));
+    let rank = |key| sources.get(key).map_or(u8::MAX, Source::rank);
     match rank("token").cmp(&rank("token-file")) {
         std::cmp::Ordering::Less => Some(("token", token.clone())),
         std::cmp::Ordering::Greater => Some(("token-file", file.clone())),
@@ -140,16 +166,6 @@ fn single(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) -> Op
             problems.push(spot(sources, "token-file").problem(message));
             None
         }
-    }
-}
-
-fn rank(origin: &Origin) -> u8 {
-    match origin {
-        Origin::Flag => 0,
-        Origin::Environment(_) => 1,
-        Origin::File(_) => 2,
-        Origin::Profile(_) => 3,
-        Origin::Default => 4,
     }
 }
 

@@ -147,7 +147,7 @@ keys! {
         ("nuncio", Profile::Nuncio), ("iac-code", Profile::IacCode), ("proto-agent", Profile::ProtoAgent),
         ("liquid-crypto", Profile::LiquidCrypto), ("coding-agent", Profile::CodingAgent),
     ] }, "nuncio";
-    /// Agent to serve: `demo`, `claude-code`, `codex`, `codex-exec`, `cursor`, `opencode`, `gemini`, `qwen`, `vibe`, `goose`, `generic`, `acp` or `upstream`.
+    /// Agent to serve: `demo`, `claude-code`, `codex`, `codex-exec`, `cursor`, `opencode`, `gemini`, `qwen`, `vibe`, `goose`, `generic`, `acp` or `upstream`. Without it, `upstream` or `command` says which.
     ["agent"] agent: AgentKind, AGENTS, "demo";
     /// The agent's program with its first arguments, if it is not the usual one of its kind. What follows `--` on the command line is the same.
     ["command"] command: Vec<String>, CommandLine;
@@ -181,7 +181,7 @@ keys! {
     ["upstream-token"] upstream_token: Option<Secret>, Maybe(SecretText);
     /// Login method that an `acp` agent is asked to use, if it needs one.
     ["auth-method"] auth_method: Option<String>, Maybe(Text);
-    /// List of agents instead of one, each `{name, kind, command, tenant, profile, skills, model, …}`. Keys that an entry lacks are taken from above.
+    /// List of agents instead of one, each `{name, kind, command, tenant, profile, skills, model, …}`. Keys that an entry lacks are taken from above, except `upstream` and `upstream-token`.
     ["agents"] agents: Vec<AgentEntry>, AgentList;
     /// How long an idle conversation keeps its agent running.
     ["context-idle-timeout"] context_idle_timeout: Duration, Time { zero: false }, "1h";

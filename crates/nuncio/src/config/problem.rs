@@ -51,6 +51,17 @@ impl Source {
     /// Nobody has set it.
     pub(crate) const DEFAULT: Self = Self { origin: Origin::Default, line: None };
 
+    /// How near to the person it was set: 0 on the command line.
+    pub(crate) fn rank(&self) -> u8 {
+        match self.origin {
+            Origin::Flag => 0,
+            Origin::Environment(_) => 1,
+            Origin::File(_) => 2,
+            Origin::Profile(_) => 3,
+            Origin::Default => 4,
+        }
+    }
+
     /// The same for machines.
     pub(crate) fn to_json(&self) -> Json {
         match &self.origin {

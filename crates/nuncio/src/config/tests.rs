@@ -182,3 +182,19 @@ fn deep_and_growing_documents_are_refused() {
     }
     assert!(load(&[], &[], &bomb).is_err());
 }
+
+#[test]
+fn ways_in_do_not_stand_in_each_others_way() {
+    for file in ["ws-path: /health", "ws-path: /.well-known/x/", "ws-path: /metrics"] {
+        assert!(texts(load(&[], &[], file))[0].contains("path of something else"), "{file}");
+    }
+    let both = |more: &str| load(&[], &[], &format!("transport: [http, grpc]\nport: 7000\n{more}"));
+    for more in ["grpc-port: 7000", "grpc-host: 127.0.0.1", "grpc-host: 0.0.0.0\nallow-open: true"] {
+        let problems = texts(both(more));
+        assert!(problems[0].contains("line 3: 7000 is the port of HTTP as well"), "{problems:?}");
+    }
+    for more in ["grpc-port: 7001", "grpc-host: 127.0.0.2", "grpc-port: 0", ""] {
+        assert!(both(more).is_ok(), "{more}");
+    }
+    assert!(load(&[], &[], "transport: grpc\ngrpc-host: 127.0.0.1").is_ok());
+}

@@ -56,6 +56,8 @@ pub(crate) struct AgentEntry {
     /// Its name in the store and, without another, on its card.
     pub(crate) name: String,
     pub(crate) kind: AgentKind,
+    /// Whether nothing of its own says what kind it is.
+    pub(crate) is_bare: bool,
     /// Its program and the first arguments.
     pub(crate) command: Vec<String>,
     /// The tenant that it serves.

@@ -315,12 +315,14 @@ fn passwords_in_mistyped_urls_are_never_repeated() {
 
 #[test]
 fn passwords_in_urls_are_not_shown() {
-    let file = "upstream: https://u:hunter2@h/x\noidc: {issuer: 'https://i', audience: a, jwks-url: 'https://u:hunter2@h/k'}\n\
-                command: [sh, -c, 'curl https://u:hunter2@h/x']\n";
-    for form in ["table", "json", "yaml"] {
-        let output = Place::new(file).run(&["config", "show", "--config", "nuncio.yml", "--output", form]);
-        let shown = text(&output.stdout);
-        assert!(output.status.success() && !shown.contains("hunter2"), "{shown}");
-        assert!(shown.contains("https://***@h/x"), "{shown}");
+    let oidc = "oidc: {issuer: 'https://i', audience: a, jwks-url: 'https://u:hunter2@h/k'}\n";
+    for agent in ["upstream: https://u:hunter2@h/x\n", "command: [sh, -c, 'curl https://u:hunter2@h/x']\n"] {
+        for form in ["table", "json", "yaml"] {
+            let place = Place::new(&format!("{agent}{oidc}"));
+            let output = place.run(&["config", "show", "--config", "nuncio.yml", "--output", form]);
+            let shown = text(&output.stdout);
+            assert!(output.status.success() && !shown.contains("hunter2"), "{shown}");
+            assert!(shown.contains("https://***@h/x"), "{shown}");
+        }
     }
 }

@@ -87,6 +87,7 @@ pub(crate) fn entries(config: &Config) -> Vec<AgentEntry> {
     let all = if config.agents.is_empty() { vec![one] } else { config.agents.clone() };
     let fill = |entry: AgentEntry| AgentEntry {
         model: entry.model.or_else(|| config.model.clone()),
+        auth_method: entry.auth_method.or_else(|| config.auth_method.clone()),
         workspace: Some(entry.workspace.unwrap_or_else(|| config.workspace.clone())),
         workspace_roots: match entry.workspace_roots.is_empty() {
             true => config.workspace_roots.clone(),
