@@ -101,7 +101,7 @@ impl Kind for Providers {
     fn schema(&self) -> Json {
         let text = json!({"type": "string", "minLength": 1});
         let texts = json!({"anyOf": [text, {"type": "array", "items": text}]});
-        let one = json!({
+        let mut one = json!({
             "type": "object",
             "properties": {
                 "name": text, "issuer": text, "audience": texts, "jwks-url": text, "jwks-file": text,
@@ -109,7 +109,11 @@ impl Kind for Providers {
                 "name-claim": text, "groups-claim": text, "require-scopes": {"type": "boolean"},
             },
             "required": ["issuer", "audience"],
+            "additionalProperties": false,
         });
+        for field in FIELDS.iter().filter(|field| field.contains('-')) {
+            one["properties"][field.replace('-', "_")] = one["properties"][*field].clone();
+        }
         json!({"anyOf": [one, {"type": "array", "items": one}]})
     }
 }

@@ -270,7 +270,7 @@ impl Kind for Size {
     fn schema(&self) -> Json {
         json!({
             "type": ["string", "integer"],
-            "pattern": "^[0-9]+ *([KMGTkmgt][Ii]?)?[Bb]?$",
+            "pattern": "^[0-9]+ *(([KMGTkmgt][Ii]?)?[Bb])?$",
             "minimum": self.min,
             "maximum": self.max,
         })
@@ -312,8 +312,11 @@ impl Kind for Time {
     }
 
     fn schema(&self) -> Json {
-        let text = json!({"type": "string", "pattern": "^(0|[0-9]+ *(ms|s|m|h|d))$"});
-        if self.zero { json!({"anyOf": [text, {"const": 0}]}) } else { text }
+        let text = |pattern: &str| json!({"type": "string", "pattern": pattern});
+        match self.zero {
+            true => json!({"anyOf": [text("^(0+|[0-9]+ *(ms|s|m|h|d))$"), {"const": 0}]}),
+            false => text("^[0-9]*[1-9][0-9]* *(ms|s|m|h|d)$"),
+        }
     }
 }
 
