@@ -104,6 +104,11 @@ pub(crate) fn read_file(path: &Path) -> Result<String, Failure> {
     })
 }
 
+/// What is wrong with the value of a key, and where that is.
+pub(crate) fn problem_at(sources: &Sources, key: &'static str, message: &str) -> String {
+    check::spot(sources, key).problem(message).text
+}
+
 /// Everything that has a say.
 struct Inputs<'a> {
     settings: Vec<(&'static str, Vec<String>)>,

@@ -69,7 +69,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
             block_on(commands::card::run(args))
         }
         Command::Push(args) => block_on(commands::push::run(args)),
-        Command::Config(args) => commands::config::run(args),
+        Command::Config(args) => block_on(commands::config::run(args)),
         Command::Completions(args) => commands::completions::run(args),
     }
 }

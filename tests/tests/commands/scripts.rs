@@ -194,3 +194,91 @@ async fn only_whoever_asks_for_it_tells_the_agent_about_folders() {
     let here = shell.path().canonicalize().unwrap();
     assert_eq!(metadata, &json!({ "iac_code": { "x": 1, "cwd": here.display().to_string() }, "y": 2 }));
 }
+
+#[tokio::test]
+async fn nobody_has_to_listen() {
+    let shell = Shell::new();
+    let nuncio = nuncio_tests::binary().display();
+    let deaf = |line: &str| shell.line(&format!("{nuncio} {line} 2>/dev/full"));
+    assert_eq!(deaf("client discover --url http://127.0.0.1:1/").code, Some(3));
+    assert_eq!(deaf("config check --port x").code, Some(2));
+    // The server has written to its log before it answers, and does so again when stdin ends.
+    let request = r#"{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}"#;
+    for log in ["json", "text"] {
+        let server = "serve --store memory --transport stdio --data-dir data";
+        let done = shell.line(&format!("echo '{request}' | NUNCIO_LOG={log} {nuncio} {server} 2>/dev/full"));
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(done.out.contains("\"result\""), "{done:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_leaves_ends_the_command_and_not_the_task() {
+    let server = Server::start(&["--store", "memory"]);
+    let shell = Shell::new();
+    let client = format!("{} client", nuncio_tests::binary().display());
+    let url = &server.url;
+    let left = |line: &str| {
+        let begun = std::time::Instant::now();
+        let done = shell.line(&format!("{client} {line} | head -c 5 >/dev/null; exit ${{PIPESTATUS[0]}}"));
+        assert_eq!(done.code, Some(0), "{done:?}");
+        // Far less than the task takes.
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{line}");
+    };
+    left(&format!("call --url {url} -p 'stream 6000 50'"));
+    assert_eq!(server.count("TASK_STATE_WORKING").await, 1);
+    let tasks = shell.client(&["task-list", "--url", url, "--output", "json"]).ok();
+    let tasks: Value = serde_json::from_str(&tasks).unwrap();
+    let id = tasks["tasks"][0]["id"].as_str().unwrap();
+    left(&format!("task-subscribe --url {url} --task-id {id} --after 0"));
+    assert_eq!(server.count("TASK_STATE_WORKING").await, 1);
+}
+
+#[tokio::test]
+async fn whoever_has_seen_everything_sees_nothing_twice() {
+    let server = Server::start(&["--store", "memory"]);
+    let shell = Shell::new();
+    let task = server.send("stream 3").await;
+    let last = server.log(nuncio_tests::id(&task)).await.iter().filter_map(|event| event.id).max().unwrap();
+    let (id, last) = (nuncio_tests::id(&task), last.to_string());
+    let after =
+        |after: &str| shell.client(&["task-subscribe", "--url", &server.url, "--task-id", id, "--after", after]);
+    assert_eq!(after("0").ok(), "chunk 0chunk 1chunk 2\n");
+    assert_eq!(after(&last).ok(), "");
+    let empty = shell.client_reading(&["call", "--url", &server.url, "-p", "-"], " \n").failed(2);
+    assert!(empty.contains("no prompt on stdin"), "{empty}");
+}
+
+#[test]
+fn what_serve_would_refuse_is_not_called_valid() {
+    let shell = Shell::new();
+    let nuncio = nuncio_tests::binary().display();
+    let check = |file: &str| {
+        shell.write("c.yml", file);
+        shell.line(&format!("{nuncio} config check --config c.yml"))
+    };
+    let oidc = |more: &str| format!("# who\noidc: {{issuer: 'https://id.example', audience: a, {more}}}");
+    let wrong = [
+        ("# which\nagent: acp".to_owned(), "`agent` in c.yml, line 2: agent `acp`: an ACP agent needs a command"),
+        ("agent: generic".to_owned(), "a generic agent needs a command"),
+        ("agent: upstream".to_owned(), "an upstream agent needs an address"),
+        ("agent: upstream\nupstream: nonsense".to_owned(), "line 1: agent `upstream`: upstream: "),
+        ("agents: [{name: a, kind: acp}]".to_owned(), "line 1: agent `a`: an ACP agent needs a command"),
+        ("transport: redis-streams\nredis-url: nonsense".to_owned(), "`redis-url` in c.yml, line 2"),
+        ("push-backend: redis-streams\npush-redis-url: nonsense".to_owned(), "`push-redis-url` in c.yml, line 2"),
+        (oidc("jwks-url: nonsense"), "`oidc` in c.yml, line 2"),
+        (oidc("algorithms: HS256"), "`oidc` in c.yml, line 2"),
+        (oidc("secret: a-long-enough-secret-of-many-letters"), "`oidc` in c.yml, line 2"),
+        ("oidc: {issuer: 'http://id.example', audience: a}".to_owned(), "`oidc` in c.yml, line 1"),
+        ("tls: {cert: missing.pem, key: missing.pem}".to_owned(), "`tls` in c.yml, line 1"),
+    ];
+    for (file, told) in wrong {
+        let done = check(&file);
+        assert_eq!((done.code, done.out.as_str()), (Some(2), ""), "{file}: {done:?}");
+        assert!(done.err.contains(told), "{file}: {done:?}");
+    }
+    for file in ["", "agent: acp\ncommand: gemini --acp", "upstream: http://127.0.0.1:1/"] {
+        let done = check(file);
+        assert_eq!(done.code, Some(0), "{file}: {done:?}");
+    }
+}

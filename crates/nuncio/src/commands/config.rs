@@ -3,12 +3,13 @@
 use serde_json::{Map, Value as Json};
 
 use crate::cli::{ConfigArgs, ConfigCommand, ServeArgs, ShowOutput};
+use crate::commands::serve;
 use crate::config::{self, Loaded};
 use crate::failure::Failure;
 use crate::output;
 
 /// Runs the command.
-pub(crate) fn run(args: &ConfigArgs) -> Result<(), Failure> {
+pub(crate) async fn run(args: &ConfigArgs) -> Result<(), Failure> {
     match &args.command {
         ConfigCommand::Check(args) => check(args),
         ConfigCommand::Show(args) => {
@@ -26,8 +27,13 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<(), Failure> {
 }
 
 fn check(args: &ServeArgs) -> Result<(), Failure> {
-    let Loaded { config, warnings, .. } = config::load(args)?;
+    let Loaded { config, sources, warnings } = config::load(args)?;
     output::warn(&warnings);
+    let refusals = serve::check::refusals(&config);
+    if !refusals.is_empty() {
+        let told = refusals.into_iter().map(|(key, text)| config::problem_at(&sources, key, &text));
+        return Err(Failure::usage(told.collect()));
+    }
     let who = match config.callers.len() {
         0 => "everybody may call".to_owned(),
         1 => "1 caller".to_owned(),

@@ -28,6 +28,7 @@ use crate::failure::{Failure, Kind};
 
 pub(crate) mod agents;
 pub(crate) mod bus;
+pub(crate) mod check;
 pub(crate) mod door;
 mod trust;
 mod ways;
