@@ -226,12 +226,12 @@ async fn a_reader_that_leaves_ends_the_command_and_not_the_task() {
         assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{line}");
     };
     left(&format!("call --url {url} -p 'stream 6000 50'"));
-    assert_eq!(server.count("TASK_STATE_WORKING").await, 1);
+    assert_eq!(server.count("WORKING").await, 1);
     let tasks = shell.client(&["task-list", "--url", url, "--output", "json"]).ok();
     let tasks: Value = serde_json::from_str(&tasks).unwrap();
     let id = tasks["tasks"][0]["id"].as_str().unwrap();
     left(&format!("task-subscribe --url {url} --task-id {id} --after 0"));
-    assert_eq!(server.count("TASK_STATE_WORKING").await, 1);
+    assert_eq!(server.count("WORKING").await, 1);
 }
 
 #[tokio::test]
