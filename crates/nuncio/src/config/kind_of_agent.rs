@@ -65,7 +65,7 @@ pub(super) fn check(config: &Config, sources: &Sources, problems: &mut Vec<Probl
         return;
     }
     let beside =
-        |key: &&'static str| rank(*key).is_some_and(|there| rank("agents").is_some_and(|agents| there <= agents));
+        |key: &&'static str| rank(key).is_some_and(|there| rank("agents").is_some_and(|agents| there <= agents));
     let upstream = config.upstream.as_ref().map(|_| "upstream");
     let token = config.upstream_token.as_ref().map(|_| "upstream-token");
     for key in upstream.into_iter().chain(token).filter(beside) {
