@@ -199,16 +199,16 @@ async fn a_command_that_was_interrupted_is_not_started_by_the_answer_to_its_ques
 /// One line of a program is one text, and comes in events that every client reads.
 #[tokio::test]
 async fn a_long_line_comes_in_pieces() {
-    let stage = Stage::shell("head -c 5000000 /dev/zero | sed 's/\\x00/é/g'", "store: memory");
+    let stage = Stage::shell("head -c 9000000 /dev/zero | sed 's/\\x00/é/g'", "store: memory");
     let mut stream = Sse::open(stage.server.post("/message:stream", &message("go"))).await;
     let (mut text, mut pieces) = (String::new(), 0);
     while let Some(event) = stream.next().await {
         let part = event.data["artifactUpdate"]["artifact"]["parts"][0]["text"].as_str();
         let Some(part) = part else { continue };
-        assert!(part.len() <= 1 << 20, "{}", part.len());
+        assert!(part.len() <= 8 << 20, "{}", part.len());
         text.push_str(part);
         pieces += 1;
     }
-    assert!(pieces >= 9, "{pieces}");
-    assert_eq!(text.trim_end(), "é".repeat(5_000_000));
+    assert!(pieces >= 3, "{pieces}");
+    assert_eq!(text.trim_end(), "é".repeat(9_000_000));
 }

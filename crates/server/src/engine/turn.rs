@@ -28,8 +28,8 @@ pub use report::{ToolCall, ToolStep, Usage};
 
 /// How often an answer that is no answer is asked for again.
 const ASK_AGAIN: u32 = 5;
-/// What is longer than this is told piece by piece: a client reads events up to a length only.
-const LONGEST_TEXT: usize = 1 << 20;
+/// What is longer than this is told piece by piece: a client reads events up to a length only, ours up to 16 MiB.
+const LONGEST_TEXT: usize = 8 << 20;
 
 /// All that an agent needs to work on one message.
 pub struct Turn {
