@@ -74,18 +74,18 @@ async fn credentials_go_out_in_the_form_of_their_scheme() {
     let here = "profile: iac-code\npush-notifications: true\npush-allowed-cidrs: [127.0.0.0/8]";
     let (server, receiver) = (Server::configured(here), Receiver::start().await);
     for (path, scheme, credentials, sent) in [
-        ("/bearer", "bearer", "callback-token", "Bearer callback-token"),
-        ("/plain", "basic", "user:pass", "Basic dXNlcjpwYXNz"),
-        ("/encoded", "Basic", "dXNlcjpwYXNz", "Basic dXNlcjpwYXNz"),
-        ("/other", "custom", "a:b", "custom a:b"),
+        ("bearer", "bearer", "callback-token", "Bearer callback-token"),
+        ("plain", "basic", "user:pass", "Basic dXNlcjpwYXNz"),
+        ("encoded", "Basic", "dXNlcjpwYXNz", "Basic dXNlcjpwYXNz"),
+        ("other", "custom", "a:b", "custom a:b"),
     ] {
         let task = server.send("hello").await;
         let authentication = json!({ "scheme": scheme, "credentials": credentials });
-        let hook = json!({ "taskId": task["id"], "url": receiver.url(&path[1..]), "authentication": authentication });
+        let hook = json!({ "taskId": task["id"], "url": receiver.url(path), "authentication": authentication });
         let made = server.rpc("CreateTaskPushNotificationConfig", hook).await;
         assert_eq!(made["result"]["authentication"]["scheme"], scheme, "{made}");
-        let posts = receiver.until(path, |posts| posts.iter().any(|post| post.path.ends_with(path))).await;
-        let post = posts.iter().find(|post| post.path.ends_with(path)).unwrap();
+        let posts = receiver.until(path, |posts| posts.iter().any(|post| post.path == path)).await;
+        let post = posts.iter().find(|post| post.path == path).unwrap();
         assert_eq!(post.headers["authorization"], sent);
     }
 }
