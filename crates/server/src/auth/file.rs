@@ -37,13 +37,14 @@ pub fn read_secret(path: &Path) -> Result<String, String> {
 
 /// By what it is seen that a file is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(Option<(std::time::SystemTime, u64, u64)>);
+pub(crate) struct Stamp(Option<(i64, i64, u64, u64)>);
 
 impl Stamp {
     /// That of a file now.
     pub(crate) fn of(path: &Path) -> Self {
         use std::os::unix::fs::MetadataExt;
+        // The time of its last change, which is also one of its mode: what was refused for that is looked at again.
         let about = path.metadata().ok();
-        Self(about.and_then(|about| Some((about.modified().ok()?, about.len(), about.ino()))))
+        Self(about.map(|about| (about.ctime(), about.ctime_nsec(), about.len(), about.ino())))
     }
 }
