@@ -221,6 +221,17 @@ async fn what_a_turn_changes_is_an_artifact() {
 }
 
 #[tokio::test]
+async fn rules_look_at_the_files_of_a_patch() {
+    let denied = app("auto-approve-permissions: true\ndeny-tools: ['apply_patch(a.*)']");
+    assert_eq!(Told::by(&denied, "patch").await.text(), "Not written: decline.");
+    assert!(!denied.workspace.path().join("a.txt").exists());
+    let allowed = app("allow-tools: ['apply_patch(a.*)']");
+    assert!(Told::by(&allowed, "patch").await.text().starts_with("Written."));
+    let other = app("allow-tools: ['apply_patch(b.*)', 'apply_patch(change *)']");
+    assert_eq!(state(&other.server.send("patch").await), "INPUT_REQUIRED");
+}
+
+#[tokio::test]
 async fn conversations_go_on() {
     for kind in ["codex", "codex-exec"] {
         let mut stage = Stage::fake(kind, "codex", "");

@@ -30,6 +30,8 @@ pub struct Approval {
     pub call: String,
     /// What exactly the tool would be given.
     pub input: Value,
+    /// The files that it would touch, as far as the agent tells them beside the input.
+    pub paths: Vec<String>,
     /// The answers that the agent understands. Empty for a plain yes or no.
     pub options: Vec<Choice>,
 }

@@ -383,7 +383,7 @@ mod tests {
             tool: "Write".into(),
             call: "t1".into(),
             input: json!({ "path": "/srv/app/x.tf", "content": "hush" }),
-            options: Vec::new(),
+            ..Approval::default()
         };
         let request = Request::new(approval, std::time::Duration::from_secs(60));
         let message = request.message(INPUT, true);

@@ -1,9 +1,9 @@
 //! Permissions: from the agent's request to an approval, and back. Options are chosen by what they mean.
 
-use agent_client_protocol_schema::v1::{PermissionOption, PermissionOptionKind, RequestPermissionRequest, ToolKind};
+use agent_client_protocol_schema::v1::{PermissionOption, PermissionOptionKind, RequestPermissionRequest, ToolCallContent, ToolKind};
 use nuncio_protocol::{Value, json};
 
-use super::updates::Calls;
+use super::updates::{Call, Calls};
 use crate::agent::{Approval, Choice, ChoiceKind, DecidedBy, Decision};
 
 /// The approval that a request asks for. What it leaves out is known from the call that it is about.
@@ -16,11 +16,18 @@ pub(crate) fn approval(request: &RequestPermissionRequest, calls: &Calls) -> App
     let kind = fields.kind.or_else(|| known.map(|call| call.kind)).unwrap_or_default();
     let tool = name.unwrap_or_else(|| kind_name(kind).to_owned());
     let input = fields.raw_input.clone().or_else(|| known.and_then(|call| call.input.clone()));
+    let mut paths = known.map(Call::paths).unwrap_or_default();
+    let diffs = fields.content.iter().flatten().filter_map(|content| match content {
+        ToolCallContent::Diff(diff) => Some(diff),
+        _ => None,
+    });
+    paths.extend(super::updates::paths(fields.locations.as_deref().unwrap_or_default(), diffs));
     Approval {
         action: title.unwrap_or_else(|| tool.clone()),
         tool,
         call: id,
         input: input.unwrap_or(Value::Null),
+        paths,
         options: request.options.iter().filter_map(choice).collect(),
     }
 }
@@ -90,6 +97,18 @@ mod tests {
         let decision = Decision { approved, option: option.map(str::to_owned), reason: None, by };
         let outcome = outcome(approval, &decision);
         outcome["outcome"]["optionId"].as_str().or(outcome["outcome"]["outcome"].as_str()).unwrap().to_owned()
+    }
+
+    #[test]
+    fn files_are_known_from_places_and_changes() {
+        let request = json!({
+            "sessionId": "s", "options": [], "toolCall": {
+                "toolCallId": "c", "kind": "edit", "locations": [{ "path": "/w/a" }],
+                "content": [{ "type": "diff", "path": "/w/b", "newText": "" }],
+            },
+        });
+        let asked = approval(&codec::from_value(request).unwrap(), &Calls::default());
+        assert_eq!(asked.paths, ["/w/a", "/w/b"]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::agent::Usage;
 
 mod calls;
 
-pub(crate) use calls::{Calls, Step};
+pub(crate) use calls::{Call, Calls, Step, paths};
 
 /// The plan of an agent: `{"entries": [{"content", "priority", "status"}]}`, on the message that tells it.
 pub(crate) const PLAN: &str = "urn:nuncio:a2a:plan:v1";

@@ -24,8 +24,8 @@ impl Policy {
 
     pub(crate) fn decide(&self, approval: &Approval) -> Option<Decision> {
         let subjects = Subject::all(approval);
-        let denies = |rule: &Rule| subjects.iter().any(|subject| rule.denies(&approval.tool, subject));
-        if self.deny.iter().any(denies) {
+        let denied = |subject: &Subject| self.deny.iter().any(|rule| rule.denies(&approval.tool, subject));
+        if subjects.iter().any(denied) || Subject::touched(approval).any(|subject| denied(&subject)) {
             return Some(approval.decide(false, DecidedBy::Rule));
         }
         let allows = |subject: &Subject| self.allow.iter().any(|rule| rule.allows(&approval.tool, subject));
@@ -136,6 +136,22 @@ mod tests {
             assert_eq!(call(&policy, "Read", json!({ "file_path": path })), Some(false), "{path}");
             assert_eq!(call(&policy, "Read", json!({ "command": "x", "path": path })), Some(false), "{path}");
         }
+    }
+
+    #[test]
+    fn files_that_a_call_would_touch_count_as_well() {
+        let policy = policy(&["edit(/w1/*)"], &["edit(/w1/secret/*)"], false);
+        let edit = |input: Value, paths: &[&str]| {
+            let paths = paths.iter().map(|path| (*path).to_owned()).collect();
+            let approval = Approval { tool: "edit".into(), input, paths, ..Approval::of("change /w1/x") };
+            policy.decide(&approval).map(|decision| decision.approved)
+        };
+        assert_eq!(edit(json!({}), &["/w1/x", "/w1/y"]), Some(true));
+        assert_eq!(edit(json!({}), &["/w1/x", "/etc/passwd"]), None);
+        assert_eq!(edit(json!({}), &[]), None, "words are no path");
+        assert_eq!(edit(json!({}), &["/w1/x", "/w1/a/../secret/y"]), Some(false));
+        assert_eq!(edit(json!({ "path": "/w1/x" }), &["/w1/secret/y"]), Some(false));
+        assert_eq!(edit(json!({ "path": "/w1/x" }), &["x"]), Some(true), "its input names what it is about");
     }
 
     #[test]

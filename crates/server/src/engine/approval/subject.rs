@@ -28,11 +28,28 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// All that a call is about; without any, what is to be done in words.
+    /// All that a call is about: what its input names, else the files that it would touch, else what is to be done in
+    /// words.
     pub(super) fn all(approval: &Approval) -> Vec<Self> {
+        let mut found = Self::named(&approval.input);
+        if found.is_empty() {
+            found.extend(Self::touched(approval));
+        }
+        if found.is_empty() {
+            found.push(Self::of(approval.action.clone(), false));
+        }
+        found
+    }
+
+    /// The files that a call would touch, whatever its input names.
+    pub(super) fn touched(approval: &Approval) -> impl Iterator<Item = Self> {
+        approval.paths.iter().map(|path| Self::of(path.clone(), true))
+    }
+
+    fn named(input: &Value) -> Vec<Self> {
         let mut found = Vec::new();
         for (key, is_path) in SUBJECTS {
-            match &approval.input[*key] {
+            match &input[*key] {
                 Value::Null => {}
                 Value::Array(paths) if *is_path => found.extend(paths.iter().map(|path| Self::of(text(path), true))),
                 Value::Array(words) => {
@@ -41,9 +58,6 @@ impl Subject {
                 }
                 value => found.push(Self::of(text(value), *is_path)),
             }
-        }
-        if found.is_empty() {
-            found.push(Self::of(approval.action.clone(), false));
         }
         found
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use agent_client_protocol_schema::v1::{
-    ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use nuncio_protocol::{Part, Value, json};
 
@@ -34,6 +34,7 @@ pub(crate) struct Call {
     text: String,
     output: Option<Value>,
     diffs: Vec<Diff>,
+    locations: Vec<ToolCallLocation>,
     terminal: Option<String>,
     /// Its permission was denied.
     denied: bool,
@@ -65,6 +66,7 @@ impl Calls {
             .kind(call.kind)
             .status(call.status)
             .content(call.content)
+            .locations(call.locations)
             .raw_input(call.raw_input)
             .raw_output(call.raw_output);
         self.updated(ToolCallUpdate::new(call.tool_call_id, fields), root, printed, out);
@@ -131,6 +133,14 @@ impl Call {
         if let Some(kind) = fields.kind {
             self.kind = kind;
         }
+        if let Some(locations) = &fields.locations {
+            self.locations.clone_from(locations);
+        }
+    }
+
+    /// The files that it is about, beside what its input says.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        paths(&self.locations, self.diffs.iter())
     }
 
     /// Takes the whole content anew; returns the text that is new in it.
@@ -175,6 +185,12 @@ impl Call {
             other => String::from_utf8_lossy(&nuncio_protocol::codec::encode(&other)).into_owned(),
         }
     }
+}
+
+/// Where a call is at work, and what it changes.
+pub(crate) fn paths<'a>(locations: &[ToolCallLocation], diffs: impl Iterator<Item = &'a Diff>) -> Vec<String> {
+    let all = locations.iter().map(|location| &location.path).chain(diffs.map(|diff| &diff.path));
+    all.map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
 /// What changed in a file, with its path as seen from the workspace.

@@ -80,6 +80,7 @@ impl Control {
             call: call.clone(),
             input: input.clone(),
             options: options(rules.is_some()),
+            ..Approval::default()
         };
         out.push(Report::Approve { id: id.to_owned(), approval });
         let about = About::Tool(rules.unwrap_or_default());

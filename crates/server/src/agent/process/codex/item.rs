@@ -143,7 +143,14 @@ fn changes(item: &Value) -> Value {
         kind => kind.cloned().unwrap_or_default(),
     };
     let all = item.get("changes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    all.iter().map(|change| json!({ "path": text(change, "path"), "kind": kind(change) })).collect()
+    let read = |change: &Value| {
+        let mut read = json!({ "path": text(change, "path"), "kind": kind(change) });
+        if let Some(to) = change.get("kind").and_then(|kind| member(kind, "movePath", "move_path")) {
+            read["movePath"] = to.clone();
+        }
+        read
+    };
+    all.iter().map(read).collect()
 }
 
 /// How a tool call ended.

@@ -212,14 +212,15 @@ fn command(params: &Value) -> Approval {
 
 fn change(params: &Value, changes: Option<&Value>) -> Approval {
     let mut input = changes.cloned().unwrap_or_else(|| json!({}));
-    let paths: Vec<&str> = match changes.and_then(|changes| changes.get("changes")).and_then(Value::as_array) {
-        Some(changes) => changes.iter().map(|change| text(change, "path")).collect(),
-        None => Vec::new(),
-    };
+    let changes = changes.and_then(|changes| changes.get("changes")).and_then(Value::as_array);
+    let touched = |change| ["path", "movePath"].map(|name| text(change, name).to_owned());
+    let mut paths: Vec<String> = changes.into_iter().flatten().flat_map(touched).collect();
+    paths.retain(|path| !path.is_empty());
     let mut action = match &*paths {
         [] => "change files".to_owned(),
         paths => format!("change {}", brief(&paths.join(", "), 300)),
     };
+    paths.extend(params.get("grantRoot").and_then(Value::as_str).map(str::to_owned));
     for name in ["reason", "grantRoot"] {
         let said = text(params, name);
         if !said.is_empty() {
@@ -229,7 +230,7 @@ fn change(params: &Value, changes: Option<&Value>) -> Approval {
     if !text(params, "reason").is_empty() {
         action = format!("{action}: {}", brief(text(params, "reason"), 300));
     }
-    Approval { action, tool: "apply_patch".into(), input, ..Approval::default() }
+    Approval { action, tool: "apply_patch".into(), input, paths, ..Approval::default() }
 }
 
 fn rights(params: &Value) -> Approval {
