@@ -45,6 +45,27 @@ async fn a_repeated_message_for_a_turn_elsewhere_is_delivered_once() {
 }
 
 #[tokio::test]
+async fn a_task_holds_as_many_messages_on_all_replicas_together() {
+    let cluster = Cluster::start(2, Bus::Redis, "max-history: 4\n");
+    let [here, there] = &cluster.replicas[..] else { panic!("two of them") };
+    let task = here.send_params(at_once(message("hold"))).await;
+    there.until(id(&task), "WORKING").await;
+    let mut calls = JoinSet::new();
+    for n in 0..9 {
+        let params = at_once(follow_up(&task, &format!("message {n}")));
+        calls.spawn(answer(there.rpc_request("SendMessage", &params)));
+    }
+    let answers: Vec<Value> = calls.join_all().await.into_iter().map(|(_, answer)| answer).collect();
+    let refused: Vec<&Value> = answers.iter().map(|answer| &answer["error"]).filter(|error| !error.is_null()).collect();
+    assert_eq!(refused.len(), 6, "{answers:?}");
+    for error in refused {
+        assert_eq!(error["code"], -32004, "{error}");
+        assert!(error["message"].as_str().unwrap().contains("contextId"), "{error}");
+    }
+    assert_eq!(said(&here.task(id(&task)).await).len(), 4);
+}
+
+#[tokio::test]
 async fn a_turn_is_canceled_from_every_replica() {
     for bus in [Bus::Redis, Bus::Postgres, Bus::None] {
         let cluster = Cluster::start(3, bus, "");

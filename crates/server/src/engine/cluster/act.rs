@@ -106,6 +106,7 @@ impl Engine {
                 return Ok(Acted::Again);
             }
             drop(gate);
+            self.check_next(live)?;
             return self.post(cluster, live, row, incoming).await;
         }
         if live.version() != (row.epoch, row.seq) {

@@ -107,7 +107,7 @@ impl Engine {
             cluster.shared().recall(id).await?;
             return Ok(false);
         };
-        if live.read(|task| is_late(task, &message)).0 {
+        if live.read(|task| is_late(task, &message)).0 || self.check_next(&live).is_err() {
             // Its sender looks again, and hears why.
             cluster.shared().recall(id).await?;
             return Ok(false);
