@@ -316,7 +316,10 @@ fn a_token_opens_what_is_protected() {
     for scheme in ["Bearer", "bearer", "BEARER", "bEaReR", "Bearer "] {
         let headers = format!("{V1}Authorization: {scheme} aaaaaaaaaaaaaaaaaaaaaaaa\r\n");
         assert_eq!(wire.post("/", &headers, list).json()["result"]["totalSize"], 0, "{scheme}");
-        assert_eq!(wire.get("/metrics", &headers).status, 200, "{scheme}");
+        let metrics = wire.get("/metrics", &headers);
+        assert_eq!(metrics.status, 200, "{scheme}");
+        let refused = format!("nuncio_call_errors_total {}\n", wrong.len() * 10);
+        assert!(metrics.text().contains(&refused), "whoever is refused is counted: {}", metrics.text());
     }
     assert!(!wire.log().contains("aaaaaaaa"), "a token is in the log");
 }

@@ -260,6 +260,7 @@ pub(crate) fn bytes_response(status: StatusCode, kind: HeaderValue, body: impl I
 }
 
 pub(crate) fn refuse(app: &App, parts: &Parts, denied: Denied) -> Response<Body> {
+    app.metrics.errors.inc();
     let (status, text) = match denied {
         Denied::Unauthorized => (StatusCode::UNAUTHORIZED, r#"{"error":"Unauthorized"}"#),
         Denied::Forbidden => (StatusCode::FORBIDDEN, r#"{"error":"Forbidden"}"#),
