@@ -1,6 +1,8 @@
 //! Permissions: from the agent's request to an approval, and back. Options are chosen by what they mean.
 
-use agent_client_protocol_schema::v1::{PermissionOption, PermissionOptionKind, RequestPermissionRequest, ToolCallContent, ToolKind};
+use agent_client_protocol_schema::v1::{
+    PermissionOption, PermissionOptionKind, RequestPermissionRequest, ToolCallContent, ToolKind,
+};
 use nuncio_protocol::{Value, json};
 
 use super::updates::{Call, Calls};

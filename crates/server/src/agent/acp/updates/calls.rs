@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use agent_client_protocol_schema::v1::{
-    ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind,
 };
 use nuncio_protocol::{Part, Value, json};
 
