@@ -191,7 +191,8 @@ async fn what_was_answered_before_a_kill_is_the_same_after_it() {
         let (enough, long) = if round < 3 { (enough, None) } else { (4 * enough, Some("word ".repeat(5000))) };
         let mut clients = JoinSet::new();
         for client in 0..50 {
-            let text = long.clone().unwrap_or_else(|| format!("stream {}", 1 + client % 7));
+            let short = if client % 2 == 0 { "hello".to_owned() } else { format!("stream {}", 1 + client % 7) };
+            let text = long.clone().unwrap_or(short);
             let request = server.rpc_request("SendMessage", &message(&text));
             let answered = answered.clone();
             clients.spawn(async move {

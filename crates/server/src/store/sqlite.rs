@@ -2,13 +2,17 @@
 //!
 //! ```text
 //!   append, create, … ──▶ queue ──▶ writer thread ──▶ BEGIN … COMMIT (one sync) ──▶ acknowledge
+//!   create of a short task ──▶ one durable write beside the database ──▶ acknowledge, queue
 //!   task, events, list … ──▶ pool of read-only connections
 //! ```
 //!
 //! The writer takes everything that waits and commits it at once, so full durability costs one sync
 //! per batch and not one per event. Another thread moves the write-ahead log into the file. Reads see
 //! whatever was acknowledged before they began.
+//!
+//! A task that comes with all that has happened to it is durable before the database has it: see `ahead`.
 
+mod ahead;
 mod append;
 mod checkpoint;
 mod error;
@@ -24,13 +28,13 @@ mod push;
 mod queue;
 mod read;
 mod session;
+mod short;
 mod task;
 #[cfg(test)]
 mod tests;
 mod trim;
 mod writer;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -39,6 +43,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use nuncio_protocol::{PushId, TaskId};
+use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::finished::Finished;
@@ -46,10 +51,12 @@ use super::{
     Append, Backlog, Claim, Created, IdempotencyKey, Lease, ListPage, ListQuery, LogEvent, Micros, NewTask, Older,
     PushConfig, Scope, Seq, Session, SessionKey, Store, StoreError, TaskKey, TaskRow,
 };
+use ahead::{Ahead, Progress};
 use error::At;
 use herald::Herald;
+use log::Places;
 use open::FileId;
-use queue::Queue;
+use queue::{How, Queue};
 use read::Readers;
 use writer::{Batch, Job, Question, Writer};
 
@@ -104,6 +111,9 @@ const LOST: &str = "the file was removed or replaced while in use: put it back, 
 /// The log in a SQLite file that belongs to this process alone.
 pub struct SqliteStore {
     queue: Arc<Queue<Job>>,
+    /// None where every task goes to the database directly.
+    ahead: Option<Arc<Ahead>>,
+    progress: Arc<Progress>,
     readers: Arc<Readers>,
     /// Where the file is, and which one it is.
     file: Arc<(PathBuf, FileId)>,
@@ -118,8 +128,14 @@ impl SqliteStore {
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
         let at = At::new(path);
         let opened = open::open(path, options.durability, &at)?;
-        let last_place = trim::last_place(&opened.writer).map_err(|error| at.sql(&error))?;
+        let found = ahead::recover(&opened.writer, &opened.path, &at)?;
+        let places = catch_up(&opened.writer, &found, &at).map_err(|error| at.sql(&error))?;
         let queue = Arc::new(Queue::new());
+        let progress = Arc::<Progress>::default();
+        let ahead = (options.durability == Durability::Full).then(|| {
+            let (places, queue, progress) = (places.clone(), queue.clone(), progress.clone());
+            Ahead::start(&found, ahead::Tools { places, queue, progress, on_commit: options.on_commit.clone() })
+        });
         let (done, over) = watch::channel(false);
         let readers = Arc::new(Readers::new(opened.path.clone(), at.clone(), options.readers));
         let file = Arc::new((opened.path.clone(), opened.file));
@@ -129,24 +145,53 @@ impl SqliteStore {
             at: at.clone(),
             path: opened.path.clone(),
             durability: options.durability,
-            last_place,
+            places,
             finished: finished.clone(),
             on_commit: options.on_commit,
             queue: queue.clone(),
+            progress: progress.clone(),
             done,
             herald: Herald::start(),
             lock: opened.lock,
         };
         let thread = thread::Builder::new().name("nuncio-store".into());
         let writer = thread.spawn(move || writer.run()).map_err(|error| at.io(&error))?;
-        Ok(Self { queue, readers, file, finished, done: over, writer: Some(writer) })
+        Ok(Self { queue, ahead: ahead.flatten(), progress, readers, file, finished, done: over, writer: Some(writer) })
+    }
+
+    /// Runs a read that sees whatever was acknowledged before.
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        // Where the database takes nothing just now, what it has can still be read.
+        let _ = self.catch_up().await;
+        self.readers.read(work).await
+    }
+
+    /// Runs a read for one thing. That it is not there is said only of a database that has everything.
+    async fn find<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<Option<T>> + Send + 'static,
+    ) -> Result<Option<T>, StoreError> {
+        let caught_up = self.catch_up().await;
+        match self.readers.read(work).await? {
+            None => caught_up.map(|()| None),
+            found => Ok(found),
+        }
+    }
+
+    /// Waits until the database has everything that was acknowledged before.
+    async fn catch_up(&self) -> Result<(), StoreError> {
+        // Whoever stands in line now stands behind all of that.
+        if self.progress.is_behind() { self.ask(|_| Ok(())).await } else { Ok(()) }
     }
 
     /// Forgets sessions from before this moment whose conversations have no task any more.
     async fn forget_sessions(&self, before: Micros) -> Result<(), StoreError> {
         let mut after = session::first();
         loop {
-            let old = self.readers.read(move |db| session::old(db, before, &after)).await?;
+            let old = self.read(move |db| session::old(db, before, &after)).await?;
             let Some((last, _)) = old.last().cloned() else { return Ok(()) };
             let unused: Vec<_> = old.into_iter().filter(|(_, is_used)| !is_used).map(|(place, _)| place).collect();
             if !unused.is_empty() {
@@ -154,6 +199,14 @@ impl SqliteStore {
             }
             after = last;
         }
+    }
+
+    /// Takes nothing more. What was taken is still written.
+    fn finish(&self) {
+        if let Some(ahead) = &self.ahead {
+            ahead.settle();
+        }
+        self.queue.close();
     }
 
     /// Stands in line for the writer and waits for the answer.
@@ -170,7 +223,7 @@ impl SqliteStore {
         work: impl FnMut(&mut Batch<'_>) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (question, answer) = Question::new(work);
-        self.queue.push(Job::Ask(Box::new(question)), true).map_err(|_| StoreError::Closed)?;
+        self.queue.push(Job::Ask(Box::new(question)), How::Awaited).map_err(|_| StoreError::Closed)?;
         answer.await.unwrap_or(Err(StoreError::Closed))
     }
 }
@@ -179,7 +232,7 @@ impl Drop for SqliteStore {
     /// What was handed over is still written, and the file is free for the next process afterwards.
     fn drop(&mut self) {
         self.readers.close_idle();
-        self.queue.close();
+        self.finish();
         if let Some(writer) = self.writer.take()
             // The last owner may be a listener that the writer itself has just told something.
             && writer.thread().id() != thread::current().id()
@@ -192,13 +245,18 @@ impl Drop for SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, task: NewTask) -> Result<Created, StoreError> {
+        if let Some(ahead) = &self.ahead
+            && let Some(key) = ahead.create(&task).await
+        {
+            return Ok(Created::New(key));
+        }
         self.question(move |batch| task::create(batch, &task)).await
     }
 
     fn append(&self, append: Append) {
         // Where a turn ends or rests, its sender waits.
-        let awaited = append.snapshot.is_some();
-        if let Err(Job::Append(append)) = self.queue.push(Job::Append(append), awaited) {
+        let how = if append.snapshot.is_some() { How::Awaited } else { How::Soon };
+        if let Err(Job::Append(append)) = self.queue.push(Job::Append(append), how) {
             append.ack.refused(append.seq, StoreError::Closed.into());
         }
     }
@@ -209,7 +267,7 @@ impl Store for SqliteStore {
 
     async fn abandoned(&self, node: &str, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
         let node = node.to_owned();
-        self.readers.read(move |db| read::abandoned(db, &node, limit)).await
+        self.read(move |db| read::abandoned(db, &node, limit)).await
     }
 
     async fn task(&self, scope: &Scope, id: &TaskId) -> Result<Option<TaskRow>, StoreError> {
@@ -217,8 +275,11 @@ impl Store for SqliteStore {
             Ok(row) => return Ok(Some(row)),
             Err(began) => began,
         };
+        if let Some(row) = self.progress.find(scope, id) {
+            return Ok(Some(row));
+        }
         let (scope, id) = (scope.clone(), id.clone());
-        let row = self.readers.read(move |db| read::task(db, &scope, &id)).await?;
+        let row = self.find(move |db| read::task(db, &scope, &id)).await?;
         if let Some(row) = &row {
             self.finished.keep(began, row);
         }
@@ -226,24 +287,24 @@ impl Store for SqliteStore {
     }
 
     async fn task_by_key(&self, key: TaskKey) -> Result<Option<TaskRow>, StoreError> {
-        self.readers.read(move |db| read::task_by_key(db, key)).await
+        self.find(move |db| read::task_by_key(db, key)).await
     }
 
     async fn events(&self, task: TaskKey, after: Seq, limit: usize, bytes: usize) -> Result<Vec<LogEvent>, StoreError> {
-        self.readers.read(move |db| log::read(db, task, after, limit, bytes)).await
+        self.read(move |db| log::read(db, task, after, limit, bytes)).await
     }
 
     async fn messages(&self, task: TaskKey) -> Result<Vec<(Seq, Bytes)>, StoreError> {
-        self.readers.read(move |db| read::messages(db, task)).await
+        self.read(move |db| read::messages(db, task)).await
     }
 
     async fn find_key(&self, scope: &Scope, key: &IdempotencyKey) -> Result<Option<(TaskKey, Seq)>, StoreError> {
         let (scope, key) = (scope.clone(), key.clone());
-        self.readers.read(move |db| append::find_key(db, &scope, &key)).await
+        self.find(move |db| append::find_key(db, &scope, &key)).await
     }
 
     async fn list(&self, query: ListQuery) -> Result<ListPage, StoreError> {
-        self.readers.read(move |db| list::list(db, &query)).await
+        self.read(move |db| list::list(db, &query)).await
     }
 
     async fn put_push(&self, task: TaskKey, config: PushConfig) -> Result<(), StoreError> {
@@ -255,7 +316,7 @@ impl Store for SqliteStore {
     }
 
     async fn pushes(&self, task: TaskKey) -> Result<Vec<PushConfig>, StoreError> {
-        self.readers.read(move |db| push::of_task(db, task)).await
+        self.read(move |db| push::of_task(db, task)).await
     }
 
     async fn delete_push(&self, task: TaskKey, id: &PushId) -> Result<bool, StoreError> {
@@ -264,7 +325,7 @@ impl Store for SqliteStore {
     }
 
     async fn due_pushes(&self, _: &str, now: Micros, limit: usize) -> Result<Vec<(TaskKey, PushConfig)>, StoreError> {
-        self.readers.read(move |db| push::due(db, now, limit)).await
+        self.read(move |db| push::due(db, now, limit)).await
     }
 
     async fn advance_push(&self, task: TaskKey, config: PushConfig) -> Result<bool, StoreError> {
@@ -281,12 +342,12 @@ impl Store for SqliteStore {
     }
 
     async fn push_backlog(&self) -> Result<Backlog, StoreError> {
-        self.readers.read(push::backlog).await
+        self.read(push::backlog).await
     }
 
     async fn session(&self, key: &SessionKey) -> Result<Option<Session>, StoreError> {
         let key = key.clone();
-        self.readers.read(move |db| session::get(db, &key)).await
+        self.find(move |db| session::get(db, &key)).await
     }
 
     async fn put_session(&self, key: &SessionKey, session: Session, at: Micros) -> Result<(), StoreError> {
@@ -299,7 +360,7 @@ impl Store for SqliteStore {
         while removed < limit {
             let room = trim::TASKS.min(limit - removed);
             let (of_readers, of_writer) = (than.clone(), than.clone());
-            let keys = self.readers.read(move |db| trim::candidates(db, &of_readers, room)).await?;
+            let keys = self.read(move |db| trim::candidates(db, &of_readers, room)).await?;
             let some = self.ask(move |batch| trim::remove(batch, &keys, &of_writer)).await?;
             if some == 0 {
                 break;
@@ -319,25 +380,38 @@ impl Store for SqliteStore {
     async fn check(&self) -> Result<(), StoreError> {
         let write = "INSERT INTO mark (name, value) VALUES ('checked', 1)
                      ON CONFLICT DO UPDATE SET value = value + 1";
-        let file = self.file.clone();
+        let (file, ahead) = (self.file.clone(), self.ahead.clone());
         self.question(move |batch| {
             batch.db.prepare_cached(write)?.execute([])?;
             // A file that has lost its name takes writes all the same, and nobody finds them again.
-            Ok(match open::file_id(&file.0) {
-                Ok(found) if found == file.1 => Ok(()),
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(batch.at.io(&error)),
-                _ => Err(batch.at.failed(LOST)),
+            let is_there =
+                open::is_there(&file).and_then(|is| Ok(is && ahead.as_ref().map_or(Ok(true), |file| file.is_there())?));
+            Ok(match is_there {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(batch.at.failed(LOST)),
+                Err(error) => Err(batch.at.io(&error)),
             })
         })
         .await
     }
 
     async fn close(&self) {
-        self.queue.close();
+        self.finish();
         let mut done = self.done.clone();
         // An error means that the writer is gone, which is what this waits for.
         let _ = done.wait_for(|done| *done).await;
     }
+}
+
+/// Puts into the database what a crash has kept from it, and says which places are free.
+fn catch_up(db: &Connection, found: &ahead::Found, at: &At) -> rusqlite::Result<Places> {
+    let keys = found.tasks.iter().map(|task| task.key.0);
+    let places = Places::after(trim::last_place(db)?.max(keys.max().unwrap_or(0)));
+    if !found.tasks.is_empty() {
+        writer::catch_up(db, at, &places, Arc::new(found.tasks.clone()), found.next)?;
+        tracing::info!(tasks = found.tasks.len(), "what was on the disk ahead of the database is in it now");
+    }
+    Ok(places)
 }
 
 /// SQLite counts in `i64`; nothing real is larger.

@@ -79,7 +79,8 @@ fn write(batch: &mut Batch<'_>, run: &[Append]) -> rusqlite::Result<bool> {
     };
     let plain = first.seq > 2 && news.state.is_none() && news.snapshot.is_none();
     if plain && advance(batch, first, last)? {
-        log::events(batch, first.task, first.seq, run.iter().map(|append| &append.body))?;
+        let place = batch.places.next();
+        log::events(batch, first.task, first.seq, run.iter().map(|append| &append.body), place)?;
     } else if !change(batch, run, first, last, news)? {
         return Ok(false);
     }
@@ -124,7 +125,8 @@ fn change(
     let Some(old) = head::find(batch, first.task)?.filter(|head| head.fits(first)) else {
         return Ok(false);
     };
-    let place = log::events(batch, first.task, first.seq, run.iter().map(|append| &append.body))?;
+    let place = batch.places.next();
+    log::events(batch, first.task, first.seq, run.iter().map(|append| &append.body), place)?;
     let second = if first.seq == 2 { place } else { old.second };
     let (state, updated) = news.state.unwrap_or((old.state, old.updated));
     let (snapshot, snapshot_seq) = match news.snapshot {
@@ -134,7 +136,9 @@ fn change(
             if old.snapshot.0 != first.task.0 {
                 log::remove(batch, old.snapshot.0)?;
             }
-            (log::snapshot(batch, first.task, body)?, number(seq))
+            let place = batch.places.next();
+            log::snapshot(batch, place, first.task, body)?;
+            (place, number(seq))
         }
     };
     batch.changed_finished |= old.state.is_final();

@@ -1,5 +1,8 @@
 //! The rows of the log: events packed by batch and task, and snapshots.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use bytes::Bytes;
 use rusqlite::Connection;
 
@@ -9,7 +12,7 @@ use super::writer::Batch;
 use super::{number, read};
 
 /// Bounds what a reader of one event must take along.
-const ROW_BYTES: usize = 32 << 10;
+pub(super) const ROW_BYTES: usize = 32 << 10;
 
 /// A snapshot below this stands with the first events: who reads one of them takes the others along.
 const SMALL: usize = ROW_BYTES / 4;
@@ -17,21 +20,30 @@ const SMALL: usize = ROW_BYTES / 4;
 /// The place of what is not there; see the schema.
 pub(super) const NOWHERE: i64 = i64::MAX;
 
-/// The next free place. Places are never used twice while the process lives, whatever is undone.
-pub(super) fn next_place(batch: &mut Batch<'_>) -> i64 {
-    batch.last_place += 1;
-    batch.last_place
+/// Hands out places, which are never used twice while the process lives, whatever is undone.
+#[derive(Clone)]
+pub(super) struct Places(Arc<AtomicI64>);
+
+impl Places {
+    /// Those after the last one that was ever handed out.
+    pub(super) fn after(last: i64) -> Self {
+        Self(Arc::new(AtomicI64::new(last)))
+    }
+
+    pub(super) fn next(&self) -> i64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
 }
 
-/// Writes neighbouring events of one task from number `seq` on, in as few rows as their size allows.
-/// Returns the first place.
+/// Writes neighbouring events of one task from number `seq` on, in as few rows as their size allows. The first of them
+/// stands at `place`.
 pub(super) fn events<'a>(
     batch: &mut Batch<'_>,
     task: TaskKey,
     mut seq: Seq,
     bodies: impl Iterator<Item = &'a Bytes>,
-) -> rusqlite::Result<i64> {
-    let first = batch.last_place + 1;
+    mut place: i64,
+) -> rusqlite::Result<()> {
     let mut bodies = bodies.peekable();
     while bodies.peek().is_some() {
         batch.packed.clear();
@@ -42,42 +54,37 @@ pub(super) fn events<'a>(
             pack(&mut batch.packed, body, None);
             seq += 1;
         }
-        let place = next_place(batch);
         batch.hot.log.execute((place, task.0, number(from), &*batch.packed))?;
+        if bodies.peek().is_some() {
+            place = batch.places.next();
+        }
     }
-    Ok(first)
+    Ok(())
 }
 
 /// Packs event 1, before it the snapshot if that is small, and of the events that come with it as many as the row
 /// takes. Returns whether the snapshot is there, and how many of those events are.
-pub(super) fn pack_first(batch: &mut Batch<'_>, task: &NewTask) -> (bool, usize) {
-    batch.packed.clear();
+pub(super) fn pack_first(row: &mut Vec<u8>, task: &NewTask) -> (bool, usize) {
+    row.clear();
     let ids = Ids::new(&task.id, &task.context_id);
     let snapshot = task.snapshot().filter(|(_, body)| body.len() < SMALL);
     if let Some((_, body)) = snapshot {
-        pack_snapshot(&mut batch.packed, body, Some(&ids));
+        pack_snapshot(row, body, Some(&ids));
     }
-    pack(&mut batch.packed, &task.body, Some(&ids));
+    pack(row, &task.body, Some(&ids));
     let mut early = task.early.iter();
-    while batch.packed.len() < ROW_BYTES
+    while row.len() < ROW_BYTES
         && let Some(event) = early.next()
     {
-        pack(&mut batch.packed, &event.body, Some(&ids));
+        pack(row, &event.body, Some(&ids));
     }
     (snapshot.is_some(), task.early.len() - early.len())
 }
 
-/// Writes what [`pack_first`] has packed at the place that is the key of its task.
-pub(super) fn first_row(batch: &mut Batch<'_>, task: TaskKey) -> rusqlite::Result<()> {
-    batch.hot.log.execute((task.0, task.0, 1, &*batch.packed))?;
-    Ok(())
-}
-
-/// Writes a snapshot and returns its place.
-pub(super) fn snapshot(batch: &mut Batch<'_>, task: TaskKey, body: &[u8]) -> rusqlite::Result<i64> {
-    let place = next_place(batch);
+/// Writes a snapshot at this place.
+pub(super) fn snapshot(batch: &mut Batch<'_>, place: i64, task: TaskKey, body: &[u8]) -> rusqlite::Result<()> {
     batch.hot.log.execute((place, task.0, 0, body))?;
-    Ok(place)
+    Ok(())
 }
 
 /// Removes what is at this place.

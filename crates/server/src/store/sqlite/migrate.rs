@@ -12,6 +12,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0003_push.sql"),
     include_str!("migrations/0004_short.sql"),
     include_str!("migrations/0005_phrases.sql"),
+    include_str!("migrations/0006_ahead.sql"),
 ];
 
 /// The newest schema that this release knows.

@@ -38,6 +38,15 @@ pub(super) fn file_id(path: &Path) -> io::Result<FileId> {
     path.metadata().map(|_| (0, 0))
 }
 
+/// Whether a file is still where it was.
+pub(super) fn is_there((path, file): &(PathBuf, FileId)) -> io::Result<bool> {
+    match file_id(path) {
+        Ok(found) => Ok(found == *file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 pub(super) fn open(path: &Path, durability: Durability, at: &At) -> Result<Opened, StoreError> {
     // Absolute, because SQLite gives names that start with "file:" a meaning of their own.
     let path = std::path::absolute(path).map_err(|error| at.io(&error))?;

@@ -15,12 +15,15 @@ use tokio::sync::{oneshot, watch};
 
 use super::super::finished::Finished;
 use super::super::{Append, AppendError, Scope, Seq, State, StoreError};
+use super::ahead::{Progress, Tasks};
 use super::error::At;
 use super::head::Heads;
 use super::herald::Herald;
 use super::hot::Hot;
+use super::log::Places;
 use super::queue::Queue;
-use super::{Durability, OnCommit, append, checkpoint};
+use super::short::Short;
+use super::{Durability, OnCommit, ahead, append, checkpoint};
 
 /// Bounds the time that a batch takes, and with it how long the first in line waits for the last.
 const BATCH: usize = 1024;
@@ -30,10 +33,15 @@ const BATCH_BYTES: usize = 8 << 20;
 /// The longest that a batch waits for company: little beside a sync of the disk.
 const LONGEST_WAIT: Duration = Duration::from_micros(250);
 
+/// How long after a failure durable tasks are tried again.
+const RETRY: Duration = Duration::from_millis(20);
+
 /// One write in line.
 pub(super) enum Job {
     Append(Append),
     Ask(Box<dyn Ask>),
+    /// Tasks that are durable already, and the slot up to which the database has everything with them.
+    Ahead(Tasks, Option<u64>),
 }
 
 impl Job {
@@ -41,6 +49,7 @@ impl Job {
         match self {
             Self::Append(append) => append.body.len() + append.snapshot.as_ref().map_or(0, Bytes::len),
             Self::Ask(_) => 0,
+            Self::Ahead(tasks, _) => tasks.iter().map(Short::len).sum(),
         }
     }
 }
@@ -88,13 +97,16 @@ pub(super) struct Batch<'a> {
     pub(super) at: At,
     pub(super) hot: Hot<'a>,
     pub(super) heads: Heads,
-    /// The last place of the log that was handed out.
-    pub(super) last_place: i64,
+    /// The places of the log that are free.
+    pub(super) places: Places,
     /// Where events are packed, kept for its room.
     pub(super) packed: Vec<u8>,
     /// How the number of tasks per caller and state changes; written once, at the end.
     tally: Map<(Scope, State), i64>,
     pub(super) events: usize,
+    /// Whether a task that is durable could not be put into the database. The next start tries it again, and all behind
+    /// it.
+    stuck: bool,
     /// Whether a finished task was removed, or changed against all rules.
     pub(super) changed_finished: bool,
     told: Vec<Told>,
@@ -109,16 +121,17 @@ pub(super) struct Told {
 }
 
 impl<'a> Batch<'a> {
-    fn new(db: &'a Connection, at: At, last_place: i64) -> rusqlite::Result<Self> {
+    fn new(db: &'a Connection, at: At, places: Places) -> rusqlite::Result<Self> {
         Ok(Self {
             db,
             at,
             hot: Hot::new(db)?,
             heads: Heads::default(),
-            last_place,
+            places,
             packed: Vec::new(),
             tally: Map::default(),
             events: 0,
+            stuck: false,
             changed_finished: false,
             told: Vec::new(),
         })
@@ -142,6 +155,7 @@ impl<'a> Batch<'a> {
 
     fn steps(&mut self, steps: &mut [Step]) -> rusqlite::Result<()> {
         self.hot.begin.execute([])?;
+        let mut ahead = None;
         for (step, work) in steps.iter_mut().enumerate() {
             match work {
                 Step::Ask(ask) => ask.run(self)?,
@@ -150,7 +164,17 @@ impl<'a> Batch<'a> {
                         batch.told.push(Told { step, index, refused });
                     })?;
                 }
+                Step::Ahead(blocks, slot) => {
+                    for task in blocks.iter().flat_map(|tasks| tasks.iter()) {
+                        // It may have been put there before a crash that forgot how far that had come.
+                        task.insert(self)?;
+                    }
+                    ahead = slot.filter(|_| !self.stuck).or(ahead);
+                }
             }
+        }
+        if let Some(slot) = ahead {
+            ahead::remember(self, slot)?;
         }
         for ((scope, state), change) in self.tally.drain().filter(|(_, change)| *change != 0) {
             let row = (&*scope.tenant, &*scope.owner, state.0, change);
@@ -167,6 +191,13 @@ impl<'a> Batch<'a> {
 enum Step {
     Appends(Vec<Append>),
     Ask(Box<dyn Ask>),
+    Ahead(Vec<Tasks>, Option<u64>),
+}
+
+/// Puts into the database what a crash has kept from it.
+pub(super) fn catch_up(db: &Connection, at: &At, places: &Places, tasks: Tasks, slot: u64) -> rusqlite::Result<()> {
+    let mut batch = Batch::new(db, at.clone(), places.clone())?;
+    batch.transact(&mut [Step::Ahead(vec![tasks], Some(slot))]).map(|_| ())
 }
 
 /// What the writing thread begins with.
@@ -175,11 +206,13 @@ pub(super) struct Writer {
     pub(super) at: At,
     pub(super) path: PathBuf,
     pub(super) durability: Durability,
-    pub(super) last_place: i64,
+    pub(super) places: Places,
     /// What readers take for unchangeable.
     pub(super) finished: Arc<Finished>,
     pub(super) on_commit: Option<OnCommit>,
     pub(super) queue: Arc<Queue<Job>>,
+    /// How far the database is behind.
+    pub(super) progress: Arc<Progress>,
     /// Set when the last batch is through.
     pub(super) done: watch::Sender<bool>,
     pub(super) herald: Herald,
@@ -189,11 +222,15 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn run(self) {
-        let Self { mut db, at, path, durability, last_place, finished, on_commit, queue, done, herald, lock } = self;
+        let Self { mut db, at, path, durability, places, finished, on_commit, queue, progress, done, herald, lock } =
+            self;
         let _end = End { queue: queue.clone(), done, herald: herald.clone() };
         let moving = checkpoint::begin(&mut db, path, durability);
-        match moving.and_then(|()| Batch::new(&db, at, last_place)) {
-            Ok(batch) => Desk { batch, finished, on_commit, herald, failing: false }.serve(&queue),
+        match moving.and_then(|()| Batch::new(&db, at, places)) {
+            Ok(batch) => {
+                let queue = &*queue;
+                Desk { batch, finished, on_commit, queue, progress, herald, failing: false }.serve();
+            }
             Err(error) => tracing::error!(%error, "the store cannot write"),
         }
         let _ = checkpoint::end(&mut db);
@@ -209,19 +246,21 @@ struct Desk<'a> {
     batch: Batch<'a>,
     finished: Arc<Finished>,
     on_commit: Option<OnCommit>,
+    queue: &'a Queue<Job>,
+    progress: Arc<Progress>,
     herald: Herald,
     /// Whether the last batch failed, so that trouble is logged when it begins and when it ends.
     failing: bool,
 }
 
 impl Desk<'_> {
-    fn serve(&mut self, queue: &Queue<Job>) {
+    fn serve(&mut self) {
         let mut jobs = Vec::with_capacity(BATCH);
         let (mut enough, mut patience) = (0, Duration::ZERO);
-        while queue.wait(enough, patience) {
+        while self.queue.wait(enough, patience) {
             // Whoever woke this thread is most likely not done.
             thread::yield_now();
-            enough = queue.take(BATCH, BATCH_BYTES, Job::weight, &mut jobs);
+            enough = self.queue.take(BATCH, BATCH_BYTES, Job::weight, &mut jobs);
             let started = Instant::now();
             self.batch(steps(jobs.drain(..)));
             patience = (started.elapsed() / 4).min(LONGEST_WAIT);
@@ -239,6 +278,11 @@ impl Desk<'_> {
                 if self.batch.changed_finished {
                     self.finished.forget_all();
                 }
+                for step in &steps {
+                    if let Step::Ahead(_, slot) = step {
+                        self.progress.advance(step.len(), slot.filter(|_| !self.batch.stuck));
+                    }
+                }
                 if let Some(hook) = &self.on_commit {
                     hook(events, started.elapsed());
                 }
@@ -254,15 +298,52 @@ impl Desk<'_> {
                 // A full or busy disk concerns everyone. Otherwise one write may be at fault, such
                 // as one that meets a damaged page, and must not take its neighbours along.
                 let shared = matches!(error, StoreError::Full { .. } | StoreError::Locked { .. });
-                if shared || steps.iter().map(Step::len).sum::<usize>() == 1 {
+                if shared {
+                    let all = steps.len();
+                    let steps = self.put_back(steps);
+                    let is_all = steps.len() == all;
+                    self.herald.tell(false, move || fail(steps, &error));
+                    if !is_all {
+                        thread::sleep(RETRY);
+                    }
+                } else if let [step @ Step::Ahead(..)] = &steps[..]
+                    && step.len() < 2
+                {
+                    tracing::error!("a task is on the disk and not in the database: the next start tries it again");
+                    self.batch.stuck = true;
+                    self.progress.advance(step.len(), None);
+                } else if let [step] = &steps[..]
+                    && step.len() < 2
+                {
                     self.herald.tell(false, move || fail(steps, &error));
                 } else {
-                    for alone in steps.into_iter().flat_map(Step::split) {
+                    let is_one = steps.len() == 1;
+                    for alone in steps.into_iter().flat_map(|step| step.split(is_one)) {
                         self.batch(vec![alone]);
                     }
                 }
             }
         }
+    }
+
+    /// What is durable is tried again; the rest is returned.
+    fn put_back(&self, steps: Vec<Step>) -> Vec<Step> {
+        let mut rest = Vec::new();
+        for step in steps.into_iter().rev() {
+            match step {
+                Step::Ahead(blocks, slot) => {
+                    // The last one says how far they come. When the queue is closed, the next start does it.
+                    let mut slot = slot;
+                    for tasks in blocks.into_iter().rev() {
+                        let load = tasks.len();
+                        let _ = self.queue.put_back(Job::Ahead(tasks, slot.take()), load);
+                    }
+                }
+                step => rest.push(step),
+            }
+        }
+        rest.reverse();
+        rest
     }
 }
 
@@ -271,13 +352,20 @@ impl Step {
         match self {
             Self::Appends(appends) => appends.len(),
             Self::Ask(_) => 1,
+            Self::Ahead(blocks, _) => blocks.iter().map(|tasks| tasks.len()).sum(),
         }
     }
 
-    fn split(self) -> Vec<Step> {
+    /// What can be written by itself. Durable tasks stay together as long as it may be somebody else who is at fault.
+    fn split(self, is_at_fault: bool) -> Vec<Step> {
         match self {
             Self::Appends(appends) => appends.into_iter().map(|one| Self::Appends(vec![one])).collect(),
-            ask @ Self::Ask(_) => vec![ask],
+            Self::Ahead(blocks, slot) if is_at_fault => {
+                let tasks = blocks.iter().flat_map(|tasks| tasks.iter());
+                let alone = tasks.map(|task| Self::Ahead(vec![Arc::new(vec![task.clone()])], None));
+                alone.chain([Self::Ahead(Vec::new(), slot)]).collect()
+            }
+            whole => vec![whole],
         }
     }
 }
@@ -289,6 +377,11 @@ fn steps(jobs: impl Iterator<Item = Job>) -> Vec<Step> {
             (Job::Append(append), Some(Step::Appends(run))) => run.push(append),
             (Job::Append(append), _) => steps.push(Step::Appends(vec![append])),
             (Job::Ask(ask), _) => steps.push(Step::Ask(ask)),
+            (Job::Ahead(tasks, slot), Some(Step::Ahead(all, last))) => {
+                all.push(tasks);
+                *last = slot.or(*last);
+            }
+            (Job::Ahead(tasks, slot), _) => steps.push(Step::Ahead(vec![tasks], slot)),
         }
     }
     for step in &mut steps {
@@ -319,6 +412,7 @@ fn fail(steps: Vec<Step>, error: &StoreError) {
     for step in steps {
         match step {
             Step::Ask(ask) => ask.answer(Err(error.clone())),
+            Step::Ahead(..) => {}
             Step::Appends(appends) => {
                 for run in appends.chunk_by(same_writer) {
                     tell(&run[0], run[0].seq, Some(error.clone().into()));

@@ -11,11 +11,13 @@ const TASKS: usize = 5;
 
 #[derive(Clone, Debug)]
 enum Step {
+    /// `early` is the state that a second event says, which the task comes with.
     Create {
         task: usize,
         owner: u8,
         key: Option<u8>,
         state: u8,
+        early: Option<u8>,
     },
     /// `stale` lowers the epoch, `skip` moves the number.
     Append {
@@ -41,8 +43,8 @@ fn step() -> impl Strategy<Value = Step> {
     let key = || proptest::option::weighted(0.3, 0..4_u8);
     let rarely = || proptest::bool::weighted(0.15);
     prop_oneof![
-        3 => (0..TASKS, 0..2_u8, key(), 1..4_u8)
-            .prop_map(|(task, owner, key, state)| Step::Create { task, owner, key, state }),
+        3 => (0..TASKS, 0..2_u8, key(), 1..4_u8, proptest::option::of(1..9_u8))
+            .prop_map(|(task, owner, key, state, early)| Step::Create { task, owner, key, state, early }),
         8 => (0..TASKS, rarely(), prop_oneof![8 => Just(0), 1 => -2..3_i8],
               proptest::option::of(1..9_u8), key(), any::<bool>())
             .prop_map(|(task, stale, skip, state, key, rest)| {
@@ -99,19 +101,27 @@ impl World {
     async fn take(&mut self, store: &dyn Store, step: Step) {
         self.now += 1;
         match step {
-            Step::Create { task, owner, key, state } => self.create(store, (task, owner), key, state).await,
+            Step::Create { .. } => self.create(store, step).await,
             Step::Append { .. } => self.append(store, step).await,
             Step::Claim { task, stale, retry } => self.claim(store, task, stale, retry).await,
             Step::Trim { age, limit } => self.trim(store, self.now - age, limit).await,
         }
     }
 
-    async fn create(&mut self, store: &dyn Store, (id, owner): (usize, u8), key: Option<u8>, state: u8) {
+    async fn create(&mut self, store: &dyn Store, step: Step) {
+        let Step::Create { task: id, owner, key, mut state, early } = step else { return };
+        // Only a fresh id may come with events.
+        let early = early.filter(|_| self.find(id).is_none());
         let mut task = new_task(&id.to_string());
         task.scope = scope(owner);
         task.at = self.now;
         task.state = State(state);
         task.key = key.map(|name| self.key(name));
+        if let Some(then) = early {
+            let (body, snapshot) = (Bytes::from("event 2"), Some(Bytes::from("snapshot")));
+            task.early = vec![Early { body, at: self.now, state: Some(State(then)), snapshot }];
+            state = then;
+        }
         let made = store.create(task).await;
         if let Some(known) = key.and_then(|name| self.used(owner, name)) {
             assert_eq!(made.unwrap(), Created::Known(known.0, known.1));
@@ -123,9 +133,10 @@ impl World {
             if let Some(name) = key {
                 self.keys.insert((owner, name), (made, 1, self.now));
             }
-            let (bodies, messages) = (vec!["submitted".to_owned()], Vec::new());
-            let updated = self.now;
-            let model = Model { id, owner, state, epoch: 1, attempts: 0, updated, snapshot_seq: 0, bodies, messages };
+            let (mut bodies, messages) = (vec!["submitted".to_owned()], Vec::new());
+            bodies.extend(early.map(|_| "event 2".to_owned()));
+            let (updated, snapshot_seq) = (self.now, if early.is_some() { 2 } else { 0 });
+            let model = Model { id, owner, state, epoch: 1, attempts: 0, updated, snapshot_seq, bodies, messages };
             self.tasks.insert(made, model);
         }
     }
@@ -267,12 +278,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn both_stores_agree_with_the_model(steps in proptest::collection::vec(step(), 1..120)) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    fn both_stores_agree_with_the_model(steps in proptest::collection::vec(step(), 1..120), is_full: bool) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             live(&MemoryStore::new(), steps.clone()).await;
             let folder = tempfile::tempdir().unwrap();
-            let options = SqliteOptions { durability: Durability::Normal, ..SqliteOptions::default() };
+            let durability = if is_full { Durability::Full } else { Durability::Normal };
+            let options = SqliteOptions { durability, ..SqliteOptions::default() };
             let store = SqliteStore::open(&folder.path().join("log.db"), options).unwrap();
             live(&store, steps).await;
         });

@@ -1,0 +1,3 @@
+-- Short tasks may be durable in the file beside this one before they are here. `mark` says up to which slot of that file
+-- everything is here (`ahead`), and by which number the file knows this database (`database`). A release that does not
+-- know of that file must not open this one.
