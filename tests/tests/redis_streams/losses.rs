@@ -113,6 +113,10 @@ async fn another_worker_answers_what_a_dead_one_left_behind() {
         redis.ask(&["XLEN", "out:mine"]).parse::<usize>().is_ok_and(|n| n > 5 * STREAMS)
     });
     let second = serve(&redis, more);
+    // Otherwise the first may take them all before the second looks.
+    nuncio_tests::raw::until("both wait for requests", || {
+        redis.ask(&["INFO", "clients"]).contains("blocked_clients:2")
+    });
     caller.ask_all(mixed(2 * STREAMS).split_off(STREAMS)).await;
     first.kill();
     let replies = caller.answered(2 * STREAMS).await;
