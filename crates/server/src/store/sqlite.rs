@@ -134,7 +134,8 @@ impl SqliteStore {
         let progress = Arc::<Progress>::default();
         let ahead = (options.durability == Durability::Full).then(|| {
             let (places, queue, progress) = (places.clone(), queue.clone(), progress.clone());
-            Ahead::start(&found, ahead::Tools { places, queue, progress, on_commit: options.on_commit.clone() })
+            let tools = ahead::Tools { places, queue, progress, on_commit: options.on_commit.clone() };
+            Ahead::start(&opened.writer, &found, tools)
         });
         let (done, over) = watch::channel(false);
         let readers = Arc::new(Readers::new(opened.path.clone(), at.clone(), options.readers));

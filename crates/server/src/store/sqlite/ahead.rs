@@ -114,34 +114,36 @@ pub(super) struct Found {
     pub(super) tasks: Vec<Short>,
     /// The slot behind them.
     pub(super) next: u64,
-    /// Tells the database from all others.
-    database: u64,
     path: PathBuf,
 }
 
 /// Looks for what a crash has kept from the database.
 pub(super) fn recover(db: &Connection, path: &Path, at: &At) -> Result<Found, StoreError> {
     let path = file::path(path);
-    let (database, next) = names(db).map_err(|error| at.sql(&error))?;
+    let (database, next) = marks(db).map_err(|error| at.sql(&error))?;
+    let Some(database) = database else { return Ok(Found { tasks: Vec::new(), next, path }) };
     let found = file::recover(&path, database, next).map_err(|error| at.io(&error))?;
     if found.is_damaged {
         let what =
             format!("{} has lost tasks that were confirmed; without that file the others can be had", path.display());
         return Err(at.corrupt(what));
     }
-    Ok(Found { tasks: found.tasks, next: found.next, database, path })
+    Ok(Found { tasks: found.tasks, next: found.next, path })
 }
 
-/// The number that tells this database from all others, and the slot up to which it has everything.
-fn names(db: &Connection) -> rusqlite::Result<(u64, u64)> {
+/// The number by which the file knows this database, and the slot up to which it has everything.
+fn marks(db: &Connection) -> rusqlite::Result<(Option<u64>, u64)> {
     let mut get = db.prepare("SELECT value FROM mark WHERE name = ?1")?;
-    let mut get = |name| get.query_row([name], |row| row.get::<_, i64>(0)).optional();
-    if let Some(database) = get("database")? {
-        return Ok((database.cast_unsigned(), get("ahead")?.unwrap_or(0).cast_unsigned()));
-    }
-    db.query_row("INSERT INTO mark (name, value) VALUES ('database', random()) RETURNING value", [], |row| {
-        Ok((row.get::<_, i64>(0)?.cast_unsigned(), 0))
-    })
+    let mut get = |name| get.query_row([name], |row| row.get::<_, i64>(0).map(i64::cast_unsigned)).optional();
+    Ok((get("database")?, get("ahead")?.unwrap_or(0)))
+}
+
+/// Gives the database another number. What stands in the file from before is not taken for what comes then, as it would
+/// be beside an older copy of the database that somebody has put back.
+fn rename(db: &Connection) -> rusqlite::Result<u64> {
+    let number: i64 = db.query_row("SELECT random()", [], |row| row.get(0))?;
+    db.execute("INSERT OR REPLACE INTO mark (name, value) VALUES ('database', ?1)", [number])?;
+    Ok(number.cast_unsigned())
 }
 
 /// Part of the transaction that makes it true.
@@ -209,9 +211,9 @@ struct Flight {
 impl Ahead {
     /// None where it cannot be had: outside a runtime, elsewhere than on Linux, or on a file system that knows no such
     /// writes. Everything goes to the database directly then.
-    pub(super) fn start(found: &Found, tools: Tools) -> Option<Arc<Self>> {
+    pub(super) fn start(db: &Connection, found: &Found, tools: Tools) -> Option<Arc<Self>> {
         let runtime = Handle::try_current().ok()?;
-        match Self::open(found, tools) {
+        match Self::open(db, found, tools) {
             Ok((ahead, news)) => {
                 runtime.spawn(drive(ahead.clone(), news));
                 Some(ahead)
@@ -223,7 +225,9 @@ impl Ahead {
         }
     }
 
-    fn open(found: &Found, tools: Tools) -> io::Result<(Arc<Self>, News)> {
+    /// What was found is in the database by now.
+    fn open(db: &Connection, found: &Found, tools: Tools) -> io::Result<(Arc<Self>, News)> {
+        let database = rename(db).map_err(io::Error::other)?;
         file::prepare(&found.path)?;
         let direct = Direct::open(&found.path)?;
         let news = direct.news()?;
@@ -231,7 +235,7 @@ impl Ahead {
         tools.progress.done.store(found.next, Ordering::Release);
         let ahead = Self {
             tools,
-            database: found.database,
+            database,
             file,
             desk: Mutex::new(Desk::new(found.next)),
             disk: Mutex::new(Disk { direct, flight: None, spare: Some(Block::new()) }),

@@ -119,21 +119,18 @@ async fn append(store: &SqliteStore, key: TaskKey, seq: Seq) -> Result<(), Appen
 #[tokio::test]
 async fn what_was_confirmed_is_there_after_a_crash_that_kept_all_of_it_from_the_database() {
     let folder = folder();
-    let (path, crashed) = (folder.path().join("log.db"), folder.path().join("crashed.db"));
+    let (path, empty) = (folder.path().join("log.db"), folder.path().join("empty.db"));
     let store = open_ahead(&path);
-    copy(&path, &crashed, &DATABASE);
+    copy(&path, &empty, &DATABASE);
     for n in 0..300 {
         create(&store, n, if n % 5 == 0 { RESTS } else { DONE }).await;
         if n % 60 == 59 {
-            copy(&path, &crashed, &AHEAD);
+            let crashed = folder.path().join(format!("crash{n}.db"));
+            copy(&empty, &crashed, &DATABASE);
+            fs::copy(file::path(&path), file::path(&crashed)).unwrap();
             has(&open(&crashed), 0..n + 1).await;
             // What the next start finds is neither less nor more.
-            let again = open(&crashed);
-            has(&again, 0..n + 1).await;
-            drop(again);
-            // Back to the database that has nothing.
-            let empty = folder.path().join(format!("empty{n}.db"));
-            copy(&path, &empty, &DATABASE);
+            has(&open(&crashed), 0..n + 1).await;
         }
     }
     has(&store, 0..300).await;
@@ -264,6 +261,34 @@ async fn what_stands_beside_another_database_is_not_taken_for_its_own() {
     drop(open(&other));
     copy(&path, &other, &AHEAD);
     has(&open(&other), 0..0).await;
+}
+
+/// Nor is what was written for a later state of a database that was put back.
+#[tokio::test]
+async fn a_copy_that_is_put_back_goes_on_from_what_it_has() {
+    let folder = folder();
+    let (path, kept) = (folder.path().join("log.db"), folder.path().join("kept.db"));
+    let store = open_ahead(&path);
+    for n in 0..10 {
+        create(&store, n, DONE).await;
+    }
+    drop(store);
+    fs::copy(&path, &kept).unwrap();
+    let store = open_ahead(&path);
+    for n in 10..60 {
+        create(&store, n, DONE).await;
+    }
+    drop(store);
+    fs::copy(&kept, &path).unwrap();
+    let store = open_ahead(&path);
+    has(&store, 0..10).await;
+    for n in 10..15 {
+        create(&store, n, RESTS).await;
+    }
+    let crashed = folder.path().join("crash.db");
+    copy(&path, &crashed, &DATABASE);
+    copy(&path, &crashed, &AHEAD);
+    has(&open(&crashed), 0..15).await;
 }
 
 /// Whatever is in the way, tasks are stored.
